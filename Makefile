@@ -118,6 +118,16 @@ coverage: dev ## Python and Cython lines that the tests reach
 	cd build/coverage && $(PY) -m coverage run -m pytest -m "$(QUICK)" -p no:cacheprovider
 	cd build/coverage && $(PY) -m coverage report
 
+docs-venv:
+	$(call VENV_FOR,docs)
+
+docs: docs-venv build ## the manual as a site, in build/site/index.html
+	PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	$(PY) -m docs.site.check
+
+release: dev build ## sdist, wheel, container file, systemd unit, SBOM in dist/, tried in an empty environment
+	$(PY) .ci/release.py
+
 bench-peers:
 	$(call VENV_FOR,bench)
 
@@ -138,4 +148,4 @@ clean: ## remove what was built; .venv stays
 
 # Each target takes all cores itself.
 .NOTPARALLEL:
-.PHONY: bench-peers venv-run venv-all help fresh venv dev build debug run test test-all test-db soak check sanitize coverage bench bench-compare clean
+.PHONY: docs docs-venv release bench-peers venv-run venv-all help fresh venv dev build debug run test test-all test-db soak check sanitize coverage bench bench-compare clean

@@ -2,7 +2,8 @@
 
     python3 .ci/venv.py interpreter       print the interpreter
     python3 .ci/venv.py run [--chosen]    install what `make run` needs into .venv
-    python3 .ci/venv.py test [--chosen]   that of `make test`; also `test-all`, `dev`, `bench`
+    python3 .ci/venv.py test [--chosen]   that of `make test`; also `test-all`, `dev`, `bench`,
+                                          `docs`
 
 An interpreter outside of `.venv` that has what the tests import is used as it is. Any other one
 makes `.venv`, once: it is made again if the tree was moved, if its interpreter is gone, or if
@@ -31,6 +32,7 @@ STAGES = {
     "test-all": ("[test-all]", "about 60 MB: clients of object stores, and a server of S3"),
     "dev": ("[dev]", "linters and type checkers, beside what the tests need"),
     "bench": ("[bench]", "other engines to compare with"),
+    "docs": ("[docs]", "about 30 MB: MkDocs and its theme"),
 }
 # A stage, and those that it includes.
 INCLUDED = {
@@ -39,6 +41,7 @@ INCLUDED = {
     "test-all": ["test-all"],
     "dev": ["run", "test", "dev"],
     "bench": ["run", "bench"],
+    "docs": ["run", "docs"],
 }
 # What the tests cannot do without: distribution, and its least major version.
 NEEDED = {

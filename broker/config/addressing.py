@@ -63,27 +63,46 @@ class QueueConfig:
     """
 
     name: str = attribute("name", _NAME)
+    """Of the queue."""
     address: str = element("address", TEXT, "")
+    """Of the queue; only below `queues`, the older form."""
     routing_type: RoutingType = RoutingType.MULTICAST
     filter: str | None = child_attribute("filter", "string")
+    """Selector: only messages that it matches come into the queue."""
     durable: bool = element("durable", BOOLEAN, True)
+    """Whether the queue and its durable messages survive a restart."""
     user: str | None = optional("user", TEXT)
+    """Who is taken for its creator."""
     max_consumers: int | None = optional_attribute("max-consumers", _CONSUMERS)
+    """Most consumers; -1 without limit."""
     purge_on_no_consumers: bool | None = optional_attribute("purge-on-no-consumers", BOOLEAN)
+    """Whether it drops its messages when its last consumer leaves."""
     exclusive: bool | None = optional_attribute("exclusive", BOOLEAN)
+    """Whether one consumer at a time gets all messages."""
     group_rebalance: bool | None = optional_attribute("group-rebalance", BOOLEAN)
+    """Whether groups are assigned anew when a consumer is added."""
     group_rebalance_pause_dispatch: bool | None = optional_attribute(
         "group-rebalance-pause-dispatch", BOOLEAN
     )
+    """Whether delivery pauses until the old consumers have acknowledged."""
     group_buckets: int | None = optional_attribute("group-buckets", INT)
+    """Buckets that groups are hashed into; -1 remembers each group."""
     group_first_key: str | None = optional_attribute("group-first-key", TEXT)
+    """Property that is set in the first message of a group for its consumer."""
     last_value: bool | None = optional_attribute("last-value", BOOLEAN)
+    """Whether it keeps only the newest message of each key."""
     last_value_key: str | None = optional_attribute("last-value-key", TEXT)
+    """Property of messages that is the key."""
     non_destructive: bool | None = optional_attribute("non-destructive", BOOLEAN)
+    """Whether consuming leaves messages in it."""
     consumers_before_dispatch: int | None = optional_attribute("consumers-before-dispatch", INT)
+    """Consumers that it waits for before it delivers."""
     delay_before_dispatch_ms: int | None = optional_attribute("delay-before-dispatch", LONG)
+    """How long it waits for them at most; -1 without limit."""
     enabled: bool | None = optional_attribute("enabled", BOOLEAN)
+    """Whether messages are routed to it."""
     ring_size: int | None = optional_attribute("ring-size", LONG)
+    """Most messages: a new one drops the oldest. -1 without limit."""
     where: str = line()
 
 
@@ -175,17 +194,26 @@ class DivertConfig:
     """What is sent to an address goes to another one, too or instead."""
 
     name: str = attribute("name", _NAME)
+    """Of the divert."""
     address: str = element("address", _NAME)
+    """Where messages come to."""
     # Several are separated by commas.
     forwarding_address: str = element("forwarding-address", _NAME)
+    """Where they go; several are separated by commas."""
     routing_name: str | None = optional("routing-name", TEXT)
+    """Name of the binding; without, a generated one."""
     exclusive: bool = element("exclusive", BOOLEAN, False)
+    """Whether they go there only, or there too."""
     filter: str | None = child_attribute("filter", "string")
+    """Selector: only messages that it matches are diverted."""
     transformer: Transformer | None = custom("transformer", transformer, None)
+    """What changes messages on their way."""
     transformer_class_name: str | None = optional("transformer-class-name", TEXT)
+    """Older form of `transformer`."""
     routing_type: ComponentRoutingType = element(
         "routing-type", choice(ComponentRoutingType), ComponentRoutingType.STRIP
     )
+    """Routing type that they get: PASS keeps theirs, STRIP removes it."""
     where: str = line()
 
 
@@ -194,17 +222,24 @@ class ResourceLimits:
     """What one user may have; -1 is no limit."""
 
     match: str = attribute("match", _NAME)
+    """Name of the user."""
     # The schema calls it sessions, Artemis's parser looks for connections.
     max_sessions: int = element("max-sessions", INT, -1, "max-connections")
+    """Most connections of that user; -1 without limit."""
     max_queues: int = element("max-queues", INT, -1)
+    """Most queues that the user may have made; -1 without limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wildcards:
     routing_enabled: bool = element("routing-enabled", BOOLEAN, True, "enabled")
+    """Whether messages to an address also go to queues of wildcard addresses."""
     delimiter: str = element("delimiter", _CHARACTER, ".")
+    """Character between the words of an address."""
     any_words: str = element("any-words", _CHARACTER, "#")
+    """Character that stands for any number of words."""
     single_word: str = element("single-word", _CHARACTER, "*")
+    """Character that stands for one word."""
 
 
 def _wildcards(parent: Element, context: Context) -> WildcardConfiguration:
@@ -268,14 +303,21 @@ class AddressingConfig:
     wildcards: WildcardConfiguration = custom(
         "wildcard-addresses", _wildcards, WildcardConfiguration()
     )
+    """Characters of wildcard addresses."""
     addresses: tuple[AddressConfig, ...] = custom("addresses", _addresses, ())
+    """Addresses and queues that are there from the start."""
     # Deprecated: queues outside of an address; <address> in them names it.
     queues: tuple[QueueConfig, ...] = grouped("queues", "queue", QueueConfig)
+    """Older form: queues outside of an address."""
     diverts: tuple[DivertConfig, ...] = grouped("diverts", "divert", DivertConfig)
+    """Send what comes to one address to another one, too or instead."""
     address_settings: tuple[tuple[str, AddressSettings], ...] = custom(
         "address-settings", _settings, ()
     )
+    """How addresses behave, by match; several matches of an address are merged, the closest first.
+    """
     # Of two of one user the last one counts.
     resource_limits: tuple[ResourceLimits, ...] = grouped(
         "resource-limit-settings", "resource-limit-setting", ResourceLimits
     )
+    """What one user may have."""

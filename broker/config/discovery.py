@@ -166,16 +166,26 @@ class BroadcastGroup:
     """Says who this node is."""
 
     name: str = attribute("name", _NAME)
+    """Of the group."""
     local_bind_address: str | None = optional("local-bind-address", TEXT)
+    """Address of the network interface to use."""
     local_bind_port: int = element("local-bind-port", _PORT, ANY_PORT)
+    """Port to bind there; -1 any."""
     group_address: str | None = optional("group-address", TEXT)
+    """Multicast address of UDP."""
     group_port: int = element("group-port", _PORT, ANY_PORT)
+    """Its port."""
     broadcast_period_ms: int = element("broadcast-period", _GT_0, 2000)
+    """How often it tells."""
     # Its own connector; behind it, that of its backup.
     connector_refs: tuple[str, ...] = repeated("connector-ref", _NAME)
+    """Connector that it tells of: its own, then its backup's."""
     jgroups_file: str | None = optional("jgroups-file", TEXT)
+    """Of JGroups, which is refused here: use UDP or `endpoint`."""
     jgroups_channel: str | None = optional("jgroups-channel", TEXT)
+    """Of JGroups, likewise."""
     endpoint: EndpointConfig | None = custom("endpoint", _endpoint, None)
+    """What is used in place of UDP: `dns`, `shared-folder` or one that is installed (ours)."""
     where: str = line()
 
     def __post_init__(self) -> None:
@@ -203,15 +213,25 @@ class DiscoveryGroup:
     """Hears who the others are."""
 
     name: str = attribute("name", _NAME)
+    """Of the group."""
     local_bind_address: str | None = optional("local-bind-address", TEXT)
+    """Address of the network interface to use."""
     local_bind_port: int = element("local-bind-port", _PORT, ANY_PORT)
+    """Port to bind there; -1 any."""
     group_address: str | None = optional("group-address", TEXT)
+    """Multicast address of UDP."""
     group_port: int = element("group-port", _PORT, ANY_PORT)
+    """Its port."""
     refresh_timeout_ms: int = element("refresh-timeout", _GT_0, 10_000)
+    """Silence after which a broker is taken for gone."""
     initial_wait_timeout_ms: int = element("initial-wait-timeout", _GT_0, 10_000)
+    """How long a first connection waits until a broker was heard of."""
     jgroups_file: str | None = optional("jgroups-file", TEXT)
+    """Of JGroups, which is refused here: use UDP or `endpoint`."""
     jgroups_channel: str | None = optional("jgroups-channel", TEXT)
+    """Of JGroups, likewise."""
     endpoint: EndpointConfig | None = custom("endpoint", _endpoint, None)
+    """What is used in place of UDP: `dns`, `shared-folder` or one that is installed (ours)."""
     where: str = line()
 
     def __post_init__(self) -> None:

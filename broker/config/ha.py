@@ -52,10 +52,15 @@ class ScaleDown:
     """Where messages go when this node stops for good."""
 
     enabled: bool = element("enabled", BOOLEAN, True)
+    """Whether messages are moved when the broker stops."""
     group_name: str | None = optional("group-name", TEXT)
+    """Brokers that may take part have the same name."""
     discovery_group_ref: str | None = child_attribute("discovery-group-ref", "discovery-group-name")
+    """Discovery group that finds the target."""
     connector_refs: tuple[str, ...] = custom("connectors", _connector_refs, ())
+    """Connectors of targets."""
     commit_interval: int = element("commit-interval", minus_one_or_more_than(INT, 0), -1)
+    """Messages of one transaction; -1 all in one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,7 @@ class PrimaryOnly:
     """No pair."""
 
     scale_down: ScaleDown | None = nested("scale-down", ScaleDown)
+    """Where messages go when this broker stops for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +76,9 @@ class SharedStorePrimary:
     """The one that serves, of a pair on one store."""
 
     failover_on_shutdown: bool = element("failover-on-shutdown", BOOLEAN, False)
+    """Whether the backup takes over when the broker is stopped in order, too."""
     wait_for_activation: bool = element("wait-for-activation", BOOLEAN, True)
+    """Whether a start waits until the broker serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +86,15 @@ class SharedStoreBackup:
     """The one that waits."""
 
     allow_failback: bool = element("allow-failback", BOOLEAN, True)
+    """Whether it gives way when its primary comes back."""
     failover_on_shutdown: bool = element("failover-on-shutdown", BOOLEAN, False)
+    """Whether the backup takes over when the broker is stopped in order, too."""
     restart_backup: bool = element("restart-backup", BOOLEAN, True)
+    """Whether it becomes a backup again then."""
     failback_delay_ms: int = element("failback-delay", at_least(LONG, 0), 0)
+    """Wait before it gives way."""
     scale_down: ScaleDown | None = nested("scale-down", ScaleDown)
+    """Where messages go when this broker stops for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,24 +125,37 @@ class ReplicationPrimary:
     """The one that serves and sends copies."""
 
     manager: LockManager | None = custom("manager", _lock_manager, None)
+    """Lock manager that says which broker serves, in place of a vote."""
     coordination_id: str | None = optional("coordination-id", TEXT)
+    """Identity of the pair for the lock manager."""
     check_for_active_server: bool = element(
         "check-for-active-server", BOOLEAN, True, "check-for-live-server"
     )
+    """Whether a start asks whether the backup serves now."""
     group_name: str | None = optional("group-name", TEXT)
+    """Brokers that may take part have the same name."""
     cluster_name: str | None = optional("cluster-name", TEXT)
+    """Cluster connection that is used."""
     max_saved_replicated_journals_size: int = element(
         "max-saved-replicated-journals-size", _MINUS_ONE_OR_MORE, 2
     )
+    """Older copies of the journal that are kept; -1 all."""
     initial_replication_sync_timeout_ms: int = element(
         "initial-replication-sync-timeout", _GT_0, 30_000
     )
+    """How long the first copy may take to be confirmed."""
     vote_on_replication_failure: bool = element("vote-on-replication-failure", BOOLEAN, False)
+    """Whether a primary that loses its backup asks the cluster whether it may go on."""
     quorum_size: int = element("quorum-size", minus_one_or_more_than(INT, 0), -1)
+    """Votes that are needed; -1 is half of the cluster and one."""
     vote_retries: int = element("vote-retries", _MINUS_ONE_OR_MORE, 12)
+    """How often a vote is repeated."""
     vote_retry_wait_ms: int = element("vote-retry-wait", _GT_0, 5000)
+    """Wait before the next vote."""
     quorum_vote_wait_s: int = element("quorum-vote-wait", at_least(INT, 1), 30)
+    """How long a vote may take."""
     retry_replication_wait_ms: int = element("retry-replication-wait", _GT_0, 2000)
+    """Wait before a backup tries again to copy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,35 +163,53 @@ class ReplicationBackup:
     """The one that gets them."""
 
     manager: LockManager | None = custom("manager", _lock_manager, None)
+    """Lock manager that says which broker serves, in place of a vote."""
     allow_failback: bool = element("allow-failback", BOOLEAN, True)
+    """Whether it gives way when its primary comes back."""
     restart_backup: bool = element("restart-backup", BOOLEAN, True)
+    """Whether it becomes a backup again then."""
     group_name: str | None = optional("group-name", TEXT)
+    """Brokers that may take part have the same name."""
     cluster_name: str | None = optional("cluster-name", TEXT)
+    """Cluster connection that is used."""
     max_saved_replicated_journals_size: int = element(
         "max-saved-replicated-journals-size", _MINUS_ONE_OR_MORE, 2
     )
+    """Older copies of the journal that are kept; -1 all."""
     initial_replication_sync_timeout_ms: int = element(
         "initial-replication-sync-timeout", _GT_0, 30_000
     )
+    """How long the first copy may take to be confirmed."""
     scale_down: ScaleDown | None = nested("scale-down", ScaleDown)
+    """Where messages go when this broker stops for good."""
     vote_on_replication_failure: bool = element("vote-on-replication-failure", BOOLEAN, False)
+    """Whether a primary that loses its backup asks the cluster whether it may go on."""
     quorum_size: int = element("quorum-size", minus_one_or_more_than(INT, 0), -1)
+    """Votes that are needed; -1 is half of the cluster and one."""
     vote_retries: int = element("vote-retries", _MINUS_ONE_OR_MORE, 12)
+    """How often a vote is repeated."""
     vote_retry_wait_ms: int = element("vote-retry-wait", _GT_0, 5000)
+    """Wait before the next vote."""
     quorum_vote_wait_s: int = element("quorum-vote-wait", at_least(INT, 1), 30)
+    """How long a vote may take."""
     retry_replication_wait_ms: int = element("retry-replication-wait", _GT_0, 2000)
+    """Wait before a backup tries again to copy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SharedColocated:
     primary: SharedStorePrimary | None = nested("primary", SharedStorePrimary, "master")
+    """The primary of this process."""
     backup: SharedStoreBackup | None = nested("backup", SharedStoreBackup, "slave")
+    """The backup of another primary in this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReplicatedColocated:
     primary: ReplicationPrimary | None = nested("primary", ReplicationPrimary, "master")
+    """The primary of this process."""
     backup: ReplicationBackup | None = nested("backup", ReplicationBackup, "slave")
+    """The backup of another primary in this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,11 +217,17 @@ class Colocated:
     """A primary that has the backup of another one in its process."""
 
     request_backup: bool = element("request-backup", BOOLEAN, False)
+    """Whether it asks others of the cluster to hold a backup for it."""
     backup_request_retries: int = element("backup-request-retries", _MINUS_ONE_OR_MORE, -1)
+    """How often it asks; -1 without limit."""
     backup_request_retry_interval_ms: int = element("backup-request-retry-interval", _GT_0, 5000)
+    """Wait before it asks again."""
     max_backups: int = element("max-backups", at_least(INT, 0), 1)
+    """Backups of others that this process holds at most."""
     backup_port_offset: int = element("backup-port-offset", at_least(INT, 1), 100)
+    """What is added to the ports of a backup's acceptors."""
     excludes: tuple[str, ...] = custom("excludes", _connector_refs, ())
+    """Connectors whose ports stay as they are."""
     primary: SharedStorePrimary | ReplicationPrimary | None = None
     backup: SharedStoreBackup | ReplicationBackup | None = None
 

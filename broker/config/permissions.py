@@ -91,3 +91,4 @@ class PermissionsConfig:
     security_settings: SecuritySettings = custom(
         "security-settings", _security_settings, SecuritySettings()
     )
+    """Which roles may do what, by match; the closest match counts alone."""

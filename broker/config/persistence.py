@@ -82,9 +82,13 @@ class Retention:
     """journal-retention-directory: how long history is kept, and how much of it."""
 
     directory: str = content(TEXT)
+    """Folder of the history, as the element's text."""
     unit: RetentionUnit = attribute("unit", _UNIT, RetentionUnit.DAYS)
+    """Unit of `period`."""
     period: int | None = optional_attribute("period", at_least(INT, 1))
+    """How long files are kept; without, until `storage-limit`."""
     storage_limit_bytes: int | None = optional_attribute("storage-limit", SIZE)
+    """Bytes from which the oldest files are deleted."""
 
     def __post_init__(self) -> None:
         """A folder and a limit.
@@ -183,7 +187,9 @@ class Store:
     """store: a database, or the files that the other elements describe."""
 
     database: DatabaseStore | None = custom("database-store", _database_store, None)
+    """Store everything in a database."""
     file: bool = custom("file-store", _nothing, False)
+    """Store everything in files; the default."""
 
     def __post_init__(self) -> None:
         """One of the two.
@@ -200,55 +206,93 @@ class PersistenceConfig:
     """The persistence elements of <core>."""
 
     persistence_enabled: bool = element("persistence-enabled", BOOLEAN, True)
+    """Whether anything is stored. Without, messages are lost when the broker stops."""
     store: Store | None = nested("store", Store)
+    """Where to store: files or a database."""
     bindings_directory: str = element("bindings-directory", TEXT, "data/bindings")
+    """Folder of the journal of addresses, queues and settings."""
     create_bindings_dir: bool = element("create-bindings-dir", BOOLEAN, True)
+    """Whether that folder is created."""
     journal_directory: str = element("journal-directory", TEXT, "data/journal")
+    """Folder of the journal of messages."""
     create_journal_dir: bool = element("create-journal-dir", BOOLEAN, True)
+    """Whether that folder is created."""
     node_manager_lock_directory: str | None = optional("node-manager-lock-directory", TEXT)
+    """Folder of the lock that a pair on one store shares; without, the journal's."""
     paging_directory: str = element("paging-directory", TEXT, "data/paging")
+    """Folder of the pages."""
     large_messages_directory: str = element("large-messages-directory", TEXT, "data/largemessages")
+    """Folder of the large messages."""
     retention: Retention | None = nested("journal-retention-directory", Retention)
+    """Keep journal files that are not needed any more, for replays."""
     journal_type: JournalType = element("journal-type", choice(JournalType), JournalType.ASYNCIO)
+    """How the journal writes: NIO by plain writes, ASYNCIO by the kernel's AIO past the page cache,
+    MAPPED by a mapping, IO_URING (ours) by io_uring."""
     journal_datasync: bool = element("journal-datasync", BOOLEAN, True)
+    """Whether a sync waits for the disk. Without, a power cut may lose acknowledged messages."""
     journal_sync_transactional: bool = element("journal-sync-transactional", BOOLEAN, True)
+    """Whether a commit is answered only when it is durable."""
     journal_sync_non_transactional: bool = element("journal-sync-non-transactional", BOOLEAN, True)
+    """Whether a durable message outside of a transaction is answered only when it is durable."""
     journal_file_size_bytes: int = element("journal-file-size", _BYTES, 10 * 1024 * 1024)
+    """Size of each file of the message journal."""
     journal_min_files: int = element("journal-min-files", at_least(INT, 1), 2)
+    """Files that are made at the start and kept for reuse."""
     journal_pool_files: int = element("journal-pool-files", minus_one_or_more_than(INT, 0), -1)
+    """Free files that are kept for reuse; -1 keeps all."""
     # None: what the journal's type takes.
     journal_max_io: int | None = optional("journal-max-io", at_least(INT, 1))
+    """Writes that may be under way at once. Without: 4096 for ASYNCIO, 1 for others."""
     journal_buffer_timeout_ns: int | None = optional("journal-buffer-timeout", at_least(INT, 0))
+    """Time after which the write buffer is flushed at the latest. Waiting producers have it flushed
+    at once."""
     journal_buffer_size_bytes: int = element("journal-buffer-size", _BYTES, 490 * 1024)
+    """Size of the write buffer."""
     # None, -1 and 0: what the device says.
     journal_device_block_size: int | None = optional(
         "journal-device-block-size", minus_one_or_more_than(INT, -1)
     )
+    """Alignment of writes; without, or with -1 or 0, the device's own."""
     journal_compact_min_files: int = element("journal-compact-min-files", at_least(INT, 0), 10)
+    """Files from which on compaction may begin; 0 never compacts."""
     journal_compact_percentage: int = element(
         "journal-compact-percentage", between(INT, 0, 100), 30
     )
+    """Compaction begins when less than this percentage of the journal is live."""
     # None: for ever in a pair on one store; else not at all, a second start says who has it.
     journal_lock_acquisition_timeout_ms: int | None = optional(
         "journal-lock-acquisition-timeout", minus_one_or_more_than(LONG, -1)
     )
+    """How long a start waits for the journal's lock; -1 for ever. Without: for ever in a pair on
+    one store, else not at all."""
     journal_file_open_timeout_s: int = element("journal-file-open-timeout", at_least(INT, 1), 5)
+    """How long the next file may take to be opened."""
     journal_max_attic_files: int = element("journal-max-attic-files", INT, 10)
+    """Damaged files that are kept in the folder `attic`."""
     log_journal_write_rate: bool = element("log-journal-write-rate", BOOLEAN, False)
+    """Whether Artemis logs how much it writes."""
     # None: the journal-buffer-timeout of NIO.
     page_sync_timeout_ns: int | None = optional("page-sync-timeout", at_least(INT, 0))
+    """How long Artemis collects page writes before a sync."""
     page_max_concurrent_io: int = element(
         "page-max-concurrent-io", minus_one_or_more_than(INT, 0), 5
     )
+    """Pages that are read at once; -1 without limit."""
     read_whole_page: bool = element("read-whole-page", BOOLEAN, False)
+    """Whether Artemis reads pages as a whole."""
     purge_page_folders: bool = element("purge-page-folders", BOOLEAN, False)
+    """Whether the folder of an address is deleted when it stops paging."""
     large_message_sync: bool = element("large-message-sync", BOOLEAN, True)
+    """Whether files of large messages are synced."""
     persist_delivery_count_before_delivery: bool = element(
         "persist-delivery-count-before-delivery", BOOLEAN, False
     )
+    """Whether each delivery is counted in the journal before it is made, so that a crash counts
+    too."""
     max_redelivery_records: int = element(
         "max-redelivery-records", minus_one_or_more_than(INT, -1), 10
     )
+    """Records of redeliveries kept for a message; -1 without limit."""
     where: str = line()
 
     @property

@@ -49,17 +49,28 @@ class SectionsConfig:
     """One field a section; None where the file has none."""
 
     federations: Section | None = custom("federations", _section, None)
+    """Addresses and queues shared with other clusters."""
     broker_connections: Section | None = custom("broker-connections", _section, None)
+    """Connections by AMQP to other brokers, such as mirrors."""
     connection_routers: Section | None = custom("connection-routers", _section, None)
+    """Which broker a client is sent to."""
     metrics: Section | None = custom("metrics", _section, None)
+    """Which metrics of a process `/metrics` has."""
     metrics_plugin: Section | None = custom("metrics-plugin", _section, None)
+    """Older form of `metrics`."""
     broker_plugins: Section | None = custom("broker-plugins", _section, None)
+    """Java classes that Artemis calls; that of notifications is built in."""
     connector_services: Section | None = custom("connector-services", _section, None)
+    """Java classes that connect Artemis to others."""
     remoting_interceptors: Section | None = custom("remoting-interceptors", _section, None)
+    """Java classes that see each packet."""
     remoting_incoming_interceptors: Section | None = custom(
         "remoting-incoming-interceptors", _section, None
     )
+    """Likewise those that come in."""
     remoting_outgoing_interceptors: Section | None = custom(
         "remoting-outgoing-interceptors", _section, None
     )
+    """Likewise those that go out."""
     lock_coordinators: Section | None = custom("lock-coordinators", _section, None)
+    """Locks that acceptors start with."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import logging
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from broker.settings.value_types import TEXT, ValueType
 
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 __all__ = [
     "REQUIRED",
     "Context",
+    "Declared",
     "attribute",
     "check_names",
     "child_attribute",
     "content",
     "custom",
+    "declared",
     "element",
     "grouped",
     "line",
@@ -49,6 +51,46 @@ T = TypeVar("T")
 REQUIRED: Final[Any] = dataclasses.MISSING
 NEAR: Final = 0.7  # of difflib's ratio: a name less alike is not a misspelling of the other
 log = logging.getLogger("broker.config")
+
+
+class Declared(NamedTuple):
+    """A field as its class declares it, for the reference manual.
+
+    Attributes:
+        field: of the class.
+        elements: its names in the file, the first is the one to write; empty for an attribute.
+        attributes: likewise; empty for an element.
+        kind: what its text may be.
+        default: `REQUIRED` where it has none.
+        holds: elements and a class: the child has elements of these names, the class says what
+            stands in them. With `str` the names are those of the child's attributes. None for text.
+        is_unused: read without effect.
+    """
+
+    field: str
+    elements: tuple[str, ...]
+    attributes: tuple[str, ...]
+    kind: ValueType[Any]
+    default: object
+    holds: tuple[tuple[str, ...], type[Any]] | None
+    is_unused: bool
+
+
+def declared(cls: type[Any]) -> list[Declared]:
+    """Give what a class says of the file, in its order; line numbers are left out."""
+    return [
+        Declared(
+            field=field.name,
+            elements=item.elements,
+            attributes=item.attributes,
+            kind=item.kind,
+            default=field.default,
+            holds=item.holds,
+            is_unused=isinstance(item, _Unused),
+        )
+        for field in dataclasses.fields(cls)
+        if (item := field.metadata.get("xml")) is not None and not isinstance(item, _Line)
+    ]
 
 
 @dataclasses.dataclass(slots=True)
@@ -82,6 +124,14 @@ class _Item(Protocol):
     def attributes(self) -> tuple[str, ...]:
         """Names of attributes that it takes."""
 
+    @property
+    def kind(self) -> ValueType[Any]:
+        """What its text may be."""
+
+    @property
+    def holds(self) -> tuple[tuple[str, ...], type[Any]] | None:
+        """The class of what stands in it, below the elements of these names; None for a text."""
+
     def value(self, parent: Element, context: Context) -> object:
         """The field's value, MISSING where the file says nothing."""
 
@@ -91,6 +141,7 @@ class _Attribute:
     attributes: tuple[str, ...]
     kind: ValueType[Any]
     elements: tuple[str, ...] = ()
+    holds: None = None
 
     def value(self, parent: Element, context: Context) -> object:
         del context
@@ -105,6 +156,7 @@ class _Content:
     kind: ValueType[Any]
     elements: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
+    holds: None = None
 
     def value(self, parent: Element, context: Context) -> object:
         del context
@@ -115,6 +167,8 @@ class _Content:
 class _Line:
     elements: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
+    kind: ValueType[Any] = TEXT
+    holds: None = None
 
     def value(self, parent: Element, context: Context) -> object:
         del context
@@ -126,6 +180,8 @@ class _Child:
     elements: tuple[str, ...]
     read: Callable[[Element, Context], Any]
     attributes: tuple[str, ...] = ()
+    kind: ValueType[Any] = TEXT
+    holds: tuple[tuple[str, ...], type[Any]] | None = None
 
     def value(self, parent: Element, context: Context) -> object:
         found = [child for child in parent.children if child.name in self.elements]
@@ -143,6 +199,8 @@ class _Children:
     elements: tuple[str, ...]
     read: Callable[[Element, Context], Any]
     attributes: tuple[str, ...] = ()
+    kind: ValueType[Any] = TEXT
+    holds: tuple[tuple[str, ...], type[Any]] | None = None
 
     def value(self, parent: Element, context: Context) -> object:
         return tuple(
@@ -186,13 +244,13 @@ def line() -> str:
 
 def element(name: str, kind: ValueType[T], default: T = REQUIRED, *aliases: str) -> T:
     """The field of a child's text."""
-    field: T = _field(_Child((name, *aliases), _text_reader(kind)), default)
+    field: T = _field(_Child((name, *aliases), _text_reader(kind), kind=kind), default)
     return field
 
 
 def optional(name: str, kind: ValueType[T], *aliases: str) -> T | None:
     """The field of a child's text that may be missing: None."""
-    field: T | None = _field(_Child((name, *aliases), _text_reader(kind)), None)
+    field: T | None = _field(_Child((name, *aliases), _text_reader(kind), kind=kind), None)
     return field
 
 
@@ -212,7 +270,7 @@ def secret(name: str, default: str | None = None) -> Any:  # noqa: ANN401 - str 
 
 def repeated(name: str, kind: ValueType[T]) -> tuple[T, ...]:
     """The field of the texts of all children of that name."""
-    field: tuple[T, ...] = _field(_Children((name,), _text_reader(kind)), ())
+    field: tuple[T, ...] = _field(_Children((name,), _text_reader(kind), kind=kind), ())
     return field
 
 
@@ -225,13 +283,15 @@ def child_attribute(name: str, attribute_name: str) -> str | None:
             raise child.wrong(f"<{name}> needs the attribute {attribute_name}")
         return child.attributes[attribute_name]
 
-    field: str | None = _field(_Child((name,), read_attribute), None)
+    holds = ((attribute_name,), str)
+    field: str | None = _field(_Child((name,), read_attribute, holds=holds), None)
     return field
 
 
 def nested(name: str, cls: type[T], *aliases: str) -> T | None:
     """The field of a child that is a dataclass itself."""
-    field: T | None = _field(_Child((name, *aliases), _class_reader(cls)), None)
+    item = _Child((name, *aliases), _class_reader(cls), holds=((), cls))
+    field: T | None = _field(item, None)
     return field
 
 
@@ -242,7 +302,8 @@ def grouped(wrapper: str, name: str, cls: type[T]) -> tuple[T, ...]:
         check_names(child, (name,), (), context)
         return tuple(read(cls, item, context) for item in child.children if item.name == name)
 
-    field: tuple[T, ...] = _field(_Child((wrapper,), read_group), ())
+    item = _Child((wrapper,), read_group, holds=((name,), cls))
+    field: tuple[T, ...] = _field(item, ())
     return field
 
 

@@ -58,15 +58,21 @@ class AcceptorParameter(NamedTuple):
     Attributes:
         kind: its type and range.
         default: where the URI does not have it.
+        meaning: what it does, with the unit; for the reference manual.
     """
 
     kind: ValueType[Any]
     default: object
+    meaning: str = ""
 
 
 PREFIXES: Final = {
-    "anycastPrefix": AcceptorParameter(TEXTS, ()),
-    "multicastPrefix": AcceptorParameter(TEXTS, ()),
+    "anycastPrefix": AcceptorParameter(
+        TEXTS, (), "Prefixes of names, by commas: what follows is an anycast address."
+    ),
+    "multicastPrefix": AcceptorParameter(
+        TEXTS, (), "Prefixes of names, by commas: what follows is a multicast address."
+    ),
 }
 """Parameters of every protocol whose clients may put such a prefix before names; for
 `broker.sessions.prefixes`."""

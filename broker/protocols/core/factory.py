@@ -24,8 +24,9 @@ class CoreProtocolFactory:
     detection_size = preamble_size = len(MAGIC)
     parameters: Mapping[str, AcceptorParameter] = {
         **PREFIXES,
-        # Whose topology the acceptor's clients are told; the first one's where none is named.
-        "clusterConnection": AcceptorParameter(TEXT, ""),
+        "clusterConnection": AcceptorParameter(
+            TEXT, "", "Cluster connection whose topology clients are told; without, the first."
+        ),
     }
 
     def detect(self, first: bytes) -> Detection:

@@ -18,23 +18,46 @@ _NEVER_S: Final = 2**32 - 2  # Seconds that end; one more is never.
 _TWO_BYTES: Final = minus_one_or_more_than(INT, -1, most=SIZE_MAX)
 
 PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
-    # Seconds that a session of MQTT 3 without Clean Session outlives its connection; -1 for ever.
     "defaultMqttSessionExpiryInterval": AcceptorParameter(
-        minus_one_or_more_than(LONG, -1, most=_NEVER_S), -1
+        minus_one_or_more_than(LONG, -1, most=_NEVER_S),
+        -1,
+        "Seconds that a session of MQTT 3 without Clean Session outlives its connection; "
+        "-1 for ever.",
     ),
-    # Of what a client of MQTT 5 may name by a number; -1 tells it nothing, and 0 is meant.
-    "topicAliasMaximum": AcceptorParameter(_TWO_BYTES, SIZE_MAX),
-    # QoS 1 and 2 messages of a client that may wait for an answer. Artemis does not enforce it.
-    "receiveMaximum": AcceptorParameter(between(INT, 1, SIZE_MAX), SIZE_MAX),
-    # Seconds of silence, half as much again ends a connection; 0 never, -1 is left to the client.
-    "serverKeepAlive": AcceptorParameter(_TWO_BYTES, _KEEP_ALIVE_DEFAULT_S),
-    # Bytes; -1 is that of the protocol.
+    "topicAliasMaximum": AcceptorParameter(
+        _TWO_BYTES,
+        SIZE_MAX,
+        "Topics that a client of MQTT 5 may name by a number; -1 tells it nothing, and 0 is meant.",
+    ),
+    "receiveMaximum": AcceptorParameter(
+        between(INT, 1, SIZE_MAX),
+        SIZE_MAX,
+        "Messages of QoS 1 and 2 of a client that may wait for an answer. Artemis does not "
+        "enforce it.",
+    ),
+    "serverKeepAlive": AcceptorParameter(
+        _TWO_BYTES,
+        _KEEP_ALIVE_DEFAULT_S,
+        "Seconds of silence; half as much again ends a connection. 0 never, -1 as the client says.",
+    ),
     "maximumPacketSize": AcceptorParameter(
-        minus_one_or_more_than(INT, -1, most=VARIABLE_MAX), VARIABLE_MAX
+        minus_one_or_more_than(INT, -1, most=VARIABLE_MAX),
+        VARIABLE_MAX,
+        "Bytes of the largest packet; -1 is the protocol's own limit.",
     ),
-    "closeMqttConnectionOnPublishAuthorizationFailure": AcceptorParameter(BOOLEAN, True),
-    # A client that comes again takes the place of its older connection; else it is refused.
-    "allowLinkStealing": AcceptorParameter(BOOLEAN, True),
-    # Messages to a client that names no Receive Maximum that may wait for an answer; ≤ 0 no limit.
-    "defaultMaximumInFlightPublishMessages": AcceptorParameter(INT, SIZE_MAX),
+    "closeMqttConnectionOnPublishAuthorizationFailure": AcceptorParameter(
+        BOOLEAN, True, "Whether a client that may not publish loses its connection."
+    ),
+    "allowLinkStealing": AcceptorParameter(
+        BOOLEAN,
+        True,
+        "Whether a client that comes again takes the place of its older connection; else it is "
+        "refused.",
+    ),
+    "defaultMaximumInFlightPublishMessages": AcceptorParameter(
+        INT,
+        SIZE_MAX,
+        "Messages that may wait for an answer of a client that names no Receive Maximum; "
+        "0 or less without limit.",
+    ),
 }

@@ -44,22 +44,54 @@ class NackOutcome(Enum):
 
 _BYTES: Final = minus_one_or_more_than(INT, -1, most=_INT_MAX)
 PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
-    # ms of silence that end a connection; None takes connection-ttl-override, else a minute.
-    "connectionTtl": AcceptorParameter(at_least(LONG, 1), None),
-    "connectionTtlMin": AcceptorParameter(at_least(LONG, 1), 1000),
-    "connectionTtlMax": AcceptorParameter(at_least(LONG, 1), _LONG_MAX),
-    "heartBeatToConnectionTtlModifier": AcceptorParameter(at_least(DOUBLE, 0.1), 2.0),
-    # Bytes of frames that a subscription with acknowledgements may have open; -1 without limit.
-    "stompConsumerWindowSize": AcceptorParameter(_BYTES, None),
-    "stompConsumerCredits": AcceptorParameter(_BYTES, None),
-    # Bytes of a body from which it is stored outside of the journal; -1 never.
-    "stompMinLargeMessageSize": AcceptorParameter(_BYTES, None),
-    "stomp-min-large-message-size": AcceptorParameter(_BYTES, None),
-    # Put a property amqMessageId into messages.
-    "stompEnableMessageId": AcceptorParameter(BOOLEAN, False),
-    "stomp-enable-message-id": AcceptorParameter(BOOLEAN, False),
-    "disableStompServerHeader": AcceptorParameter(BOOLEAN, False),
-    "stompNackOutcome": AcceptorParameter(choice(NackOutcome), NackOutcome.accept),
+    "connectionTtl": AcceptorParameter(
+        at_least(LONG, 1),
+        None,
+        "Milliseconds of silence that end a connection. Without: connection-ttl-override, else "
+        "a minute.",
+    ),
+    "connectionTtlMin": AcceptorParameter(
+        at_least(LONG, 1), 1000, "Least milliseconds that a client's heart-beat may lead to."
+    ),
+    "connectionTtlMax": AcceptorParameter(
+        at_least(LONG, 1), _LONG_MAX, "Most milliseconds that a client's heart-beat may lead to."
+    ),
+    "heartBeatToConnectionTtlModifier": AcceptorParameter(
+        at_least(DOUBLE, 0.1), 2.0, "Silence that is allowed, in periods of the heart-beat."
+    ),
+    "stompConsumerWindowSize": AcceptorParameter(
+        _BYTES,
+        None,
+        "Bytes of frames that a subscription with acknowledgements may have open; -1 without "
+        "limit. Without: 10240.",
+    ),
+    "stompConsumerCredits": AcceptorParameter(
+        _BYTES, None, "Older name of `stompConsumerWindowSize`."
+    ),
+    "stompMinLargeMessageSize": AcceptorParameter(
+        _BYTES,
+        None,
+        "Bytes of a body from which it is stored outside of the journal; -1 never. "
+        "Without: 102400.",
+    ),
+    "stomp-min-large-message-size": AcceptorParameter(
+        _BYTES, None, "Older name of `stompMinLargeMessageSize`."
+    ),
+    "stompEnableMessageId": AcceptorParameter(
+        BOOLEAN, False, "Whether messages get a property `amqMessageId`."
+    ),
+    "stomp-enable-message-id": AcceptorParameter(
+        BOOLEAN, False, "Older name of `stompEnableMessageId`."
+    ),
+    "disableStompServerHeader": AcceptorParameter(
+        BOOLEAN, False, "Whether CONNECTED has no header `server`."
+    ),
+    "stompNackOutcome": AcceptorParameter(
+        choice(NackOutcome),
+        NackOutcome.accept,
+        "What becomes of a message that a client refuses (ours): accept, as Artemis; redeliver, "
+        "counted as a failed delivery; reject, to the dead letter address.",
+    ),
 }
 
 

@@ -1,0 +1,71 @@
+"""Checks the built site: nothing in it is fetched from another host, and no picture is missing.
+
+    python -m docs.site.check [FOLDER]      build/site without one
+
+Exit status 1: what is wrong, a line each.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Final
+
+__all__ = ["findings"]
+
+# Attributes that a browser fetches by itself; a link of text is for the reader to follow.
+_FETCHED: Final = {
+    "link": "href",
+    "script": "src",
+    "img": "src",
+    "iframe": "src",
+    "source": "src",
+    "object": "data",
+}
+_OUTSIDE: Final = re.compile(r"^(https?:)?//")
+_IN_STYLES: Final = re.compile(r"(?:url\(|@import\s+)[\"']?((?:https?:)?//[^\"')]+)")
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        target = values.get(_FETCHED.get(tag, ""))
+        if target and values.get("rel") not in ("canonical", "next", "prev"):
+            self.fetched.append(target)
+
+
+def findings(folder: Path) -> list[str]:
+    """What is wrong with a site."""
+    found = []
+    for path in sorted(folder.rglob("*.html")):
+        page = _Page()
+        page.feed(path.read_text())
+        for target in page.fetched:
+            place = target.partition("#")[0].partition("?")[0]
+            # The page for what is missing has paths from the root of a server.
+            base = folder if place.startswith("/") else path.parent
+            if _OUTSIDE.match(target):
+                found.append(f"{path}: fetches {target}")
+            elif not place.startswith("data:") and not (base / place.lstrip("/")).exists():
+                found.append(f"{path}: {target} is missing")
+    for path in sorted(folder.rglob("*.css")):
+        found += [f"{path}: fetches {one}" for one in _IN_STYLES.findall(path.read_text())]
+    return found
+
+
+def main(folder: str = "build/site") -> None:
+    """Print the findings; exit status 1 if there are any."""
+    pages = len(list(Path(folder).rglob("*.html")))
+    found = findings(Path(folder))
+    print("\n".join([*found, f"{folder}: {pages} pages, {len(found)} findings"]))
+    sys.exit(1 if found or not pages else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,201 @@
+"""The reference manual, made from the code, has all that there is."""
+
+import ast
+import asyncio
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from broker.embedded import EmbeddedBroker
+from broker.management.metrics import Metrics
+from broker.notifications import NotificationType
+from broker.settings.settings import SETTINGS
+from docs.site import configuration, elements
+from docs.site.commands import COMMAND_LINES, command_line, commands
+from docs.site.drawings import DrawingError, draw
+from docs.site.management import CONTROLS, metric_names, metrics, notifications, operations
+from docs.site.pages import PAGES
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "broker/config"
+# Functions of broker.config.xml_fields, and which of their arguments are names in the file.
+NAMES = {
+    **dict.fromkeys(("attribute", "optional_attribute", "repeated", "secret"), slice(1)),
+    **dict.fromkeys(("child_attribute", "grouped"), slice(2)),
+    **dict.fromkeys(("element", "optional", "nested", "custom", "unused"), slice(None)),
+}
+# Not of broker.xml's <core>: the elements around it.
+AROUND = {"core", "configuration"}
+# Sentences that may be missing while several add settings at the same time; otherwise none are.
+WITHOUT_MEANING_MAX = 40
+
+
+def texts(node):
+    """Every text in an expression that is a name: of lower case, with hyphens."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            yield one.value
+
+
+def names_read():
+    """Every element and attribute that a reader in broker/config/ takes: (file, name)."""
+    for path in sorted(CONFIG.glob("*.py")):
+        if path.name in ("xml_fields.py", "bootstrap.py", "template.py", "properties.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            if node.func.id == "check_names":
+                found = [text for one in node.args[1:3] for text in texts(one)]
+            elif node.func.id in NAMES:
+                arguments = node.args[NAMES[node.func.id]]
+                # A default that is a text is behind the kind; aliases are behind the default.
+                names = [one for at, one in enumerate(arguments) if at in (0, 1) or at > 2]
+                if node.func.id in ("element", "optional"):
+                    names = [arguments[0], *arguments[3:]]
+                found = [one.value for one in names if isinstance(one, ast.Constant)]
+            else:
+                continue
+            for name in found:
+                if isinstance(name, str) and re.fullmatch(r"[a-zA-Z][\w-]*", name):
+                    yield path.name, name
+
+
+def test_every_element_that_the_reader_knows_is_on_the_page():
+    on_page = {
+        word
+        for text in re.findall(r"`([^`]+)`", configuration.broker_xml())
+        for word in re.findall(r"[\w-]+", text)
+    }
+
+    read = set(names_read())
+    missing = sorted((file, name) for file, name in read if name not in on_page | AROUND)
+    settings = {name for item in SETTINGS for name in item.elements}
+    assert missing == []
+    assert settings <= on_page
+    assert len(read) > 250
+
+
+def test_elements_say_what_they_do():
+    rows = [row for _, cls in elements.GROUPS for row in elements.rows_of(cls)]
+
+    without = [row.path for row in rows if not row.meaning]
+    assert len(rows) > 450
+    assert len(without) <= WITHOUT_MEANING_MAX, without
+
+
+def test_a_row_has_type_range_default_and_unit():
+    rows = {row.path: row for _, cls in elements.GROUPS for row in elements.rows_of(cls)}
+
+    page = rows["address-settings/address-setting/page-size-bytes"]
+    assert page[:7] == (
+        page.path,
+        "bytes; K, M, G",
+        "from 1 to 2147483647",
+        "10M",
+        "bytes",
+        True,
+        True,
+    )
+    assert not rows["journal-file-size"].is_reloadable
+    assert not rows["thread-pool-max-size"].has_effect
+    assert rows["queues/queue/@name"].default == "required"
+
+
+def test_what_is_reloaded_is_what_the_broker_applies():
+    """The row of each section that `Reload` applies says so."""
+    applied = (ROOT / "broker/server/reload.py").read_text()
+    (told,) = re.findall(r'"AMQ221056: Reloading configuration: (.*?)"\n\s+"(.*?)"', applied)
+
+    named = [one.strip().replace(" ", "-") for one in "".join(told).split(",")]
+    assert sorted(named) == sorted(elements.RELOADED)
+
+
+def test_every_parameter_of_a_url_is_on_the_page():
+    from broker.client.options import ClientOptions
+    from broker.config import acceptors, cluster_uri, connectors
+    from broker.protocols.registry import installed_protocols
+
+    page = set(re.findall(r"`([\w.-]+)`", configuration.url_parameters()))
+
+    known = acceptors._KNOWN | connectors._KNOWN | cluster_uri._PARAMETERS.keys()
+    for factory in installed_protocols().values():
+        known |= factory.parameters.keys()
+    known |= {one.metadata["parameter"] for one in ClientOptions.__dataclass_fields__.values()}
+    assert sorted(known - page) == []
+
+
+@pytest.mark.parametrize("name", COMMAND_LINES)
+def test_every_command_and_option_is_on_the_page(name):
+    page = command_line(name)
+
+    for context in commands(COMMAND_LINES[name]):
+        assert f" {context.command_path}\n" in page
+        for one in context.command.params:
+            assert one.param_type_name == "argument" or one.hidden or f"`{one.opts[0]}`" in page
+
+
+def test_every_operation_is_on_the_page():
+    page = operations()
+
+    for resource, control in CONTROLS.items():
+        section = page.partition(f"## {resource}\n")[2].partition("\n## ")[0]
+        for name in control._operations:
+            assert f"`{name}(" in section
+        assert section.count("`") >= 2 * len(control.getters)
+
+
+def test_every_notification_has_its_properties():
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", notifications(), re.MULTILINE))
+
+    assert rows.keys() == NotificationType.__members__.keys()
+    assert [name for name, properties in rows.items() if not properties] == []
+
+
+async def scraped():
+    async with EmbeddedBroker() as embedded:
+        return Metrics(embedded.broker).answer(None)[1].decode()
+
+
+def test_every_metric_of_a_running_broker_is_on_the_page():
+    told = asyncio.run(scraped())
+
+    families = set(re.findall(r"^# HELP (\w+?)(?:_total)? ", told, re.MULTILINE))
+    own = {name for name in families if name.startswith(("artemis_", "quiver_"))}
+    assert len(own) > 20
+    assert own <= metric_names()
+    assert all(f"`{name}`" in metrics() for name in own)
+
+
+def test_every_page_is_made():
+    for uri, text in PAGES.items():
+        assert text().startswith("# "), uri
+
+
+@pytest.mark.parametrize("name", ["attribute_docs", "drawings", "elements", "tables"])
+def test_examples_of_the_site_s_modules(name):
+    found = doctest.testmod(importlib.import_module(f"docs.site.{name}"))
+
+    assert found.failed == 0
+    assert found.attempted > 0
+
+
+def test_a_drawing_that_is_not_understood_is_refused():
+    with pytest.raises(DrawingError, match="subgraph"):
+        draw("flowchart LR\nsubgraph a")
+
+
+def drawings():
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        for number, source in enumerate(
+            re.findall(r"^```mermaid\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
+        ):
+            yield pytest.param(source, id=f"{path.stem}-{number}")
+
+
+@pytest.mark.parametrize("source", list(drawings()))
+def test_every_drawing_is_understood(source):
+    assert draw(source).startswith("<svg ")
