@@ -55,6 +55,7 @@ NEEDED = {
     "prometheus-client": 0,
     "starlette": 0,
     "uvicorn": 0,
+    "websockets": 15,
     "pytest": 8,
     "pytest-xdist": 3,
     "pytest-timeout": 2,

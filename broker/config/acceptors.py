@@ -34,14 +34,15 @@ _EFFECTIVE: Final = frozenset(
         *("connectionsAllowed", "handshake-timeout", "sslEnabled", "keyStorePath", "keyStoreType"),
         *("keyStorePassword", "keyStoreAlias", "trustStorePath", "trustStoreType"),
         *("trustStorePassword", "crlPath", "enabledCipherSuites", "enabledProtocols"),
-        *("needClientAuth", "wantClientAuth"),
+        *("needClientAuth", "wantClientAuth", "webSocketMaxFramePayloadLength"),
+        *("stompMaxFramePayloadLength", "webSocketEncoderType", "webSocketCompressionSupported"),
+        *("sniHost", "proxyProtocolEnabled"),
     }
 )
 # Without effect in this version, and worth a word.
 MISSED: Final = frozenset(
     {
-        *("sniHost", "sslAutoReload", "proxyProtocolEnabled"),
-        *("router", "securityDomain", "trustManagerFactoryPlugin", "verifyHost"),
+        *("sslAutoReload", "router", "securityDomain", "trustManagerFactoryPlugin", "verifyHost"),
         *("keyStoreProvider", "trustStoreProvider", "useInvm"),
     }
 )
@@ -61,12 +62,7 @@ _OF_PROTOCOLS: Final = frozenset(
         *("connectionTtl", "connectionTtlMax", "connectionTtlMin", "allowLinkStealing"),
         *("heartBeatToConnectionTtlModifier", "stomp-enable-message-id", "stompEnableMessageId"),
         *("stomp-min-large-message-size", "stompMinLargeMessageSize", "stompConsumerCredits"),
-        *("stompConsumerWindowSize", "stompMaxFramePayloadLength", "disableStompServerHeader"),
-        *(
-            "webSocketMaxFramePayloadLength",
-            "webSocketEncoderType",
-            "webSocketCompressionSupported",
-        ),
+        *("stompConsumerWindowSize", "disableStompServerHeader"),
         *("ackManagerFlushTimeout", "mirrorMaxPendingAcks", "amqpMinLargeMessageSize"),
         *("amqpDuplicateDetection", "amqpIdleTimeout", "amqpCredits", "amqpLowCredits"),
         *("pubSubPrefix", "maxFrameSize", "saslMechanisms", "saslLoginConfigScope"),

@@ -1,7 +1,8 @@
-"""The TLS of an acceptor, from the parameters of its URI.
+r"""The TLS of an acceptor, from the parameters of its URI.
 
     sslEnabled=true;keyStorePath=server.pem;keyStorePassword=…       certificate and key
     trustStorePath=clients.pem;needClientAuth=true                   clients that may connect
+    sniHost=.*\.example\.com                                        hosts that clients may ask for
 
 A store is a PEM file or a keystore of Java (PKCS12, JKS). A relative path is below the working
 directory or, as on Artemis's class path, in the folder of broker.xml.
@@ -10,6 +11,7 @@ directory or, as on Artemis's class path, in the folder of broker.xml.
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +20,7 @@ from broker.security.keystores import load_key, load_trusted
 from broker.settings.value_types import BOOLEAN, TEXTS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from broker.config.transport import TransportConfig
@@ -74,14 +77,35 @@ def server_context(transport: TransportConfig, folder: Path | None = None) -> ss
             context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
         if ciphers := parameters.get("enabledCipherSuites"):
             context.set_ciphers(":".join(TEXTS.parse(ciphers)))
+        if host := parameters.get("sniHost"):
+            context.sni_callback = _only(host)
         # Wanted, or else refused; only one of the two holds.
         if BOOLEAN.parse(parameters.get("needClientAuth", "false")):
             context.verify_mode = ssl.CERT_REQUIRED
         elif BOOLEAN.parse(parameters.get("wantClientAuth", "false")):
             context.verify_mode = ssl.CERT_OPTIONAL
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, re.error) as error:
         raise ConfigError(f"{transport.where}: TLS: {error}") from None
     return context
+
+
+def _only(host: str) -> Callable[[ssl.SSLObject, str | None, ssl.SSLContext], int | None]:
+    """Refuse clients that ask for a host which does not match; those that ask for none come in.
+
+    Args:
+        host: a regular expression for all of the name, in letters of either case (sniHost).
+
+    Raises:
+        re.error: it is none.
+    """
+    matches = re.compile(host, re.IGNORECASE).fullmatch
+
+    def check(_: ssl.SSLObject, asked: str | None, context: ssl.SSLContext) -> int | None:
+        if asked is None or matches(asked):
+            return None
+        return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
+
+    return check
 
 
 def _limit_versions(context: ssl.SSLContext, text: str) -> None:

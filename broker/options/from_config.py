@@ -21,11 +21,10 @@ from broker.config.ha import (
     SharedStoreBackup,
     SharedStorePrimary,
 )
-from broker.config.tls import server_context
 from broker.config.unsupported import NOTIFICATION_PLUGIN
 from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions, ManagementOptions, NotificationOptions, WebOptions
-from broker.protocols.registry import installed_protocols
+from broker.options.acceptors import acceptor_options
 from broker.records.binding_records import Divert, Transformer
 from broker.security.facade import SecurityFacade
 from broker.security.login_config import read_login
@@ -33,23 +32,17 @@ from broker.security.manager import SecurityManager
 from broker.sessions.resource_limits import UserLimits
 from broker.settings.queue_defaults import QueueRequest
 from broker.settings.settings_repository import SettingsRepository
-from broker.settings.value_types import BOOLEAN, INT, TEXTS, ValueType, at_least
+from broker.settings.value_types import TEXTS
 from broker.storage.open import REPLACEABLE, FileStoreOptions
-from broker.transport.acceptor import AcceptorOptions
 from broker.transport.network_check import NetworkCheck
 from journal.errors import OptionError
 
 if TYPE_CHECKING:
-    from typing import TypeVar
-
     from broker.config.addressing import DivertConfig, QueueConfig
     from broker.config.ha import HaPolicy
     from broker.config.load import BrokerConfig
-    from broker.config.transport import TransportConfig
     from broker.model.address import WildcardConfiguration
     from jdbcstore.options import DatabaseStoreOptions
-
-    T = TypeVar("T")
 
 __all__ = [
     "broker_options",
@@ -88,7 +81,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         allow_failback=backup is None or backup.allow_failback,
         failback_delay=0 if backup is None else backup.failback_delay_ms,
         restart_backup=backup is None or backup.restart_backup,
-        acceptors=tuple(_acceptor(one, config) for one in config.cluster.acceptors),
+        acceptors=tuple(acceptor_options(one, config) for one in config.cluster.acceptors),
         settings=settings,
         addresses=tuple((one.name, tuple(one.routing_types)) for one in addressing.addresses),
         queues=tuple(map(_queue_request, config.queues)),
@@ -289,43 +282,6 @@ def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | No
     except OptionError as error:
         raise ConfigError(f"{persistence.where}: {error}") from None
     return options
-
-
-def _acceptor(transport: TransportConfig, config: BrokerConfig) -> AcceptorOptions:
-    if transport.scheme != "tcp":
-        raise ConfigError(f"{transport.where}: scheme {transport.scheme!r}; acceptors take tcp")
-    return AcceptorOptions(
-        name=transport.name,
-        host=transport.host or "localhost",
-        port=transport.port,
-        handshake_timeout_s=float(_parameter(transport, "handshake-timeout", INT, 10)),
-        connections_allowed=_parameter(transport, "connectionsAllowed", INT, -1),
-        ssl=server_context(transport, None if config.file is None else config.file.parent)
-        if _parameter(transport, "sslEnabled", BOOLEAN, False)
-        else None,
-        protocols=TEXTS.parse(transport.parameters.get("protocols", "")),
-        auto_start=_parameter(transport, "autoStart", BOOLEAN, True),
-        backlog=_parameter(transport, "backlog", at_least(INT, 1), AcceptorOptions().backlog),
-        parameters=_of_protocols(transport),
-    )
-
-
-def _of_protocols(transport: TransportConfig) -> dict[str, str]:
-    """Give the parameters of the protocols of an acceptor; acceptors.py has seen them all."""
-    installed = installed_protocols()
-    asked = TEXTS.parse(transport.parameters.get("protocols", "")) or installed
-    own = {name for one in asked if one in installed for name in installed[one].parameters}
-    return {name: text for name, text in transport.parameters.items() if name in own}
-
-
-def _parameter(transport: TransportConfig, name: str, kind: ValueType[T], default: T) -> T:
-    text = transport.parameters.get(name)
-    if text is None:
-        return default
-    try:
-        return kind.parse(text)
-    except ValueError as error:
-        raise ConfigError(f"{transport.where}: {name}: {error}") from None
 
 
 def _divert(divert: DivertConfig) -> Divert:

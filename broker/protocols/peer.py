@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker.sessions.producer import Producer
     from broker.sessions.session import Session, SessionOptions
 
-__all__ = ["Handler", "Peer", "Sessions", "ToldTopology"]
+__all__ = ["Handler", "Peer", "Receiver", "Sessions", "ToldTopology"]
 
 
 class Peer(Protocol):
@@ -31,10 +31,12 @@ class Peer(Protocol):
     """Address of ours."""
     created_ms: int
     """When it came, ms since 1970."""
-    is_paused: bool
-    """The other side does not read what it was sent."""
     handshake_timeout_s: float
     """How long somebody unknown may take for what he begins; 0 for ever."""
+
+    @property
+    def is_paused(self) -> bool:
+        """The other side does not read what it was sent."""
 
     @property
     def is_open(self) -> bool:
@@ -60,7 +62,23 @@ class Peer(Protocol):
         """Close at once."""
 
 
-class Handler(Protocol):
+class Receiver(Protocol):
+    """What a socket calls. Never waits."""
+
+    def receive(self, data: bytes) -> None:
+        """Take the next bytes; any exception closes the connection."""
+
+    def pause(self) -> None:
+        """The peer does not read: deliver nothing until go_on()."""
+
+    def go_on(self) -> None:
+        """The peer reads again."""
+
+    def lost(self, error: Exception | None) -> None:
+        """The connection is gone; None where either side closed it in good order."""
+
+
+class Handler(Receiver, Protocol):
     """What speaks one protocol on one connection. Never waits."""
 
     @property
@@ -75,18 +93,6 @@ class Handler(Protocol):
 
     def kill(self, session: Session) -> None:
         """End it with all its sessions, and tell the client that one of them is too slow."""
-
-    def receive(self, data: bytes) -> None:
-        """Take the next bytes; any exception closes the connection."""
-
-    def pause(self) -> None:
-        """The peer does not read: deliver nothing until go_on()."""
-
-    def go_on(self) -> None:
-        """The peer reads again."""
-
-    def lost(self, error: Exception | None) -> None:
-        """The connection is gone; None where either side closed it in good order."""
 
     def check(self) -> None:
         """From time to time: end the connection if it was silent for longer than it may be."""

@@ -34,8 +34,10 @@ __all__ = [
     "Detection",
     "ProtocolManager",
     "ProtocolManagerFactory",
+    "WebSocketUse",
     "installed_protocols",
     "read_parameters",
+    "web_socket_use",
 ]
 
 GROUP: Final = "quiver.broker.protocols"
@@ -64,6 +66,18 @@ class AcceptorParameter(NamedTuple):
     kind: ValueType[Any]
     default: object
     meaning: str = ""
+
+
+class WebSocketUse(NamedTuple):
+    """How a protocol is spoken inside a WebSocket.
+
+    Attributes:
+        subprotocols: names that clients offer in Sec-WebSocket-Protocol.
+        takes_text: its bytes may come and go in messages of text, too.
+    """
+
+    subprotocols: tuple[str, ...]
+    takes_text: bool
 
 
 PREFIXES: Final = {
@@ -112,6 +126,8 @@ class ProtocolManagerFactory(Protocol):
     def parameters(self) -> Mapping[str, AcceptorParameter]:
         """Of its acceptors, by name, beside those that all acceptors have."""
 
+    # `web_socket: WebSocketUse` is had by those that are spoken inside WebSockets, too.
+
     def detect(self, first: bytes) -> Detection:
         """Say whether a connection that begins with these bytes speaks it.
 
@@ -121,6 +137,12 @@ class ProtocolManagerFactory(Protocol):
 
     def manager(self, sessions: Sessions) -> ProtocolManager:
         """Give what speaks it for a broker."""
+
+
+def web_socket_use(factory: ProtocolManagerFactory) -> WebSocketUse:
+    """Say how a protocol is spoken inside a WebSocket; without a subprotocol where it is not."""
+    use = getattr(factory, "web_socket", None)
+    return use if isinstance(use, WebSocketUse) else WebSocketUse((), takes_text=False)
 
 
 def installed_protocols() -> dict[str, ProtocolManagerFactory]:

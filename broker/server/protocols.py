@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.config.xml_fields import nearest
 from broker.errors import BrokerError, ErrorCode
-from broker.protocols.registry import installed_protocols, read_parameters
+from broker.protocols.registry import installed_protocols, read_parameters, web_socket_use
 from broker.transport.acceptor import AcceptedProtocol
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def _accepted(
         factory.preamble_size,
         factory.detect,
         lambda connection: manager.connect(connection, parameters),
+        web_socket_use(factory),
     )
 
 

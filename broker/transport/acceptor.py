@@ -9,16 +9,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from broker.errors import BrokerError, ErrorCode
-from broker.protocols.registry import Detection
+from broker.protocols.registry import Detection, WebSocketUse
 from broker.transport.connection import Connection
+from broker.transport.proxied import ProxiedSocket
+from broker.transport.proxy_protocol import is_proxy_header
+from broker.transport.web_socket_options import HTTP_SIZE, WebSocketOptions, is_http
 
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from broker.environment import Clock, Ids, Listener, Network
-    from broker.protocols.peer import Handler
+    from broker.protocols.peer import Peer, Receiver
 
 __all__ = ["AcceptedProtocol", "Acceptor", "AcceptorOptions"]
 
@@ -43,6 +46,9 @@ class AcceptorOptions:
         protocols: names of those that may be spoken; none named are all.
         auto_start: listen when the broker starts; else when somebody starts the acceptor.
         backlog: connections that the kernel keeps until they are accepted.
+        is_behind_proxy: every connection begins with a header of the PROXY protocol, and none
+            does otherwise (proxyProtocolEnabled).
+        web_socket: limits of its WebSockets.
         parameters: of its protocols, by name, as texts.
     """
 
@@ -55,6 +61,8 @@ class AcceptorOptions:
     protocols: tuple[str, ...] = ()
     auto_start: bool = True
     backlog: int = _BACKLOG
+    is_behind_proxy: bool = False
+    web_socket: WebSocketOptions = field(default_factory=WebSocketOptions)
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -66,17 +74,19 @@ class AcceptedProtocol(NamedTuple):
         preamble_size: bytes at the beginning that the handler is not given.
         detect: whether a connection that begins so speaks it.
         connect: makes the handler of one that does.
+        web_socket: how it is spoken inside a WebSocket.
     """
 
     detection_size: int
     preamble_size: int
     detect: Callable[[bytes], Detection]
-    connect: Callable[[Connection], Handler]
+    connect: Callable[[Peer], Receiver]
+    web_socket: WebSocketUse = WebSocketUse((), takes_text=False)
 
 
 def _handshake_s(options: AcceptorOptions) -> float | None:
     """Seconds for a TLS handshake; None is the loop's own limit, a minute, or plain TCP."""
-    if options.ssl is None or options.handshake_timeout_s <= 0:
+    if options.ssl is None or options.is_behind_proxy or options.handshake_timeout_s <= 0:
         return None
     return options.handshake_timeout_s
 
@@ -119,10 +129,18 @@ class Acceptor:
                 f"the broker has {', '.join(protocols)}",
             )
         self._protocols = [protocols[name] for name in options.protocols or protocols]
+        self._subprotocols = [
+            name for one in self._protocols for name in one.web_socket.subprotocols
+        ]
+        self._detected = list(self._protocols)
+        if self._subprotocols:
+            self._detected.append(AcceptedProtocol(HTTP_SIZE, 0, is_http, self._web_socket))
         self._listeners: list[Listener] = []
         self._is_listening = False
         # In the order in which they came.
         self.connections: dict[Connection, None] = {}
+        # Those whose proxy has not said for whom it connects.
+        self._arriving: dict[ProxiedSocket, None] = {}
         self._has_left = asyncio.Event()
         # Between close_connections() and the next start().
         self._is_closed = False
@@ -183,8 +201,12 @@ class Acceptor:
             for listener in self._listeners:
                 try:
                     await listener.listen(
-                        cast("Callable[[], asyncio.BaseProtocol]", self._accept),
-                        ssl=options.ssl,
+                        cast(
+                            "Callable[[], asyncio.BaseProtocol]",
+                            self._accept_proxied if options.is_behind_proxy else self._accept,
+                        ),
+                        # A proxy speaks first.
+                        ssl=None if options.is_behind_proxy else options.ssl,
                         # Without: a minute, which is too long for peers that send nothing.
                         handshake_timeout_s=_handshake_s(options),
                         backlog=options.backlog,
@@ -220,20 +242,50 @@ class Acceptor:
             connection.close()
             return connection
         allowed = self.options.connections_allowed
-        if 0 <= allowed <= len(self.connections):
+        if 0 <= allowed <= len(self.connections) + len(self._arriving):
             return _Refused(allowed, connection)
         self.connections[connection] = None
         return connection
 
-    def _detect(self, connection: Connection, first: bytes) -> tuple[Handler, int] | Detection:
-        """Ask the protocols in turn; one that needs more bytes is waited for."""
-        for one in self._protocols:
-            answer = one.detect(first[: one.detection_size])
-            if answer is Detection.YES:
-                return one.connect(connection), one.preamble_size
-            if answer is Detection.MORE and len(first) < one.detection_size:
-                return Detection.MORE
-        return Detection.NO
+    def _accept_proxied(self) -> ProxiedSocket:
+        options = self.options
+        made = ProxiedSocket(
+            self._accept,
+            self._arriving.pop,
+            acceptor_name=options.name,
+            timeout_s=options.handshake_timeout_s,
+            ssl=options.ssl,
+        )
+        self._arriving[made] = None
+        return made
+
+    def _detect(self, connection: Connection, first: bytes) -> tuple[Receiver, int] | Detection:
+        found = _spoken(self._detected, first)
+        if isinstance(found, Detection):
+            if found is Detection.NO and is_proxy_header(first):
+                log.warning(
+                    "AMQ224152: %s used the PROXY protocol; acceptor %s has "
+                    "proxyProtocolEnabled=false",
+                    connection.remote,
+                    self.options.name,
+                )
+            return found
+        return found.connect(connection), found.preamble_size
+
+    def _web_socket(self, connection: Peer) -> Receiver:
+        # It takes a tenth of a second to import, and not every broker is asked for one.
+        from broker.transport.web_socket import WebSocket
+
+        return WebSocket(
+            connection, self.options.web_socket, self._subprotocols, self._detect_inside
+        )
+
+    def _detect_inside(self, peer: Peer, first: bytes) -> tuple[Receiver, int, bool] | Detection:
+        """As for the connection itself, but that a WebSocket has no WebSocket in it."""
+        found = _spoken(self._protocols, first)
+        if isinstance(found, Detection):
+            return found
+        return found.connect(peer), found.preamble_size, found.web_socket.takes_text
 
     async def reload(self, ssl_context: ssl.SSLContext) -> None:
         """Take another certificate, for connections that come from now on.
@@ -267,6 +319,19 @@ class Acceptor:
         self._is_closed = True
         for connection in list(self.connections):
             connection.close()
+        for arriving in list(self._arriving):
+            arriving.close()
+
+
+def _spoken(protocols: Iterable[AcceptedProtocol], first: bytes) -> AcceptedProtocol | Detection:
+    """Ask the protocols in turn; one that needs more bytes is waited for."""
+    for one in protocols:
+        answer = one.detect(first[: one.detection_size])
+        if answer is Detection.YES:
+            return one
+        if answer is Detection.MORE and len(first) < one.detection_size:
+            return Detection.MORE
+    return Detection.NO
 
 
 class _Refused(Connection):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from broker.protocols.peer import Handler
+    from broker.protocols.peer import Receiver
 
 __all__ = ["Connection"]
 
@@ -56,7 +56,7 @@ class Connection:
 
     def __init__(
         self,
-        detect: Callable[[Connection, bytes], tuple[Handler, int] | Detection],
+        detect: Callable[[Connection, bytes], tuple[Receiver, int] | Detection],
         on_end: Callable[[Connection], object],
         *,
         handshake_timeout_s: float,
@@ -71,7 +71,7 @@ class Connection:
         self._transport: asyncio.Transport | None = None
         # Closed before its socket was there.
         self._is_closed = False
-        self._handler: Handler | None = None
+        self._handler: Receiver | None = None
         self._first = b""
         self._handshake: asyncio.TimerHandle | None = None
         self._gathered: list[bytes] = []
@@ -119,7 +119,7 @@ class Connection:
             log.debug("%s", self.remote, exc_info=error)
             self.abort()
 
-    def _begin(self, data: bytes) -> tuple[Handler, bytes] | None:
+    def _begin(self, data: bytes) -> tuple[Receiver, bytes] | None:
         data = self._first + data
         found = self._detect(self, data)
         if found is Detection.MORE:

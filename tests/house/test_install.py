@@ -103,7 +103,7 @@ def test_a_wheel_works_in_an_empty_environment(tmp_path):
     assert (tmp_path / "empty/bin/pipeline").exists()
     (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
     needs = requirements(zipfile.ZipFile(wheel).read(metadata).decode())
-    assert {"click", "lxml", "rich", "starlette", "uvicorn"} <= needs
+    assert {"click", "lxml", "rich", "starlette", "uvicorn", "websockets"} <= needs
     assert ("uvloop" in needs) == HAS_UVLOOP
     rooms = ("journal", "jdbcstore", "broker", "pipeline")
     assert {f"{room}/py.typed" for room in rooms} <= set(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.protocols.mqtt.parameters import PARAMETERS
-from broker.protocols.registry import Detection
+from broker.protocols.registry import Detection, WebSocketUse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +29,8 @@ class MqttProtocolFactory:
     # The handler is given all bytes.
     preamble_size = 0
     parameters: Mapping[str, AcceptorParameter] = PARAMETERS
+    # [MQTT-6.0.0-1]: a frame of text ends the connection.
+    web_socket = WebSocketUse(("mqtt", "mqttv3.1"), takes_text=False)
 
     def detect(self, first: bytes) -> Detection:
         """Whether a connection begins with CONNECT and the protocol's name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.protocols.registry import PREFIXES, AcceptorParameter, Detection
+from broker.protocols.registry import PREFIXES, AcceptorParameter, Detection, WebSocketUse
 from broker.protocols.stomp.parameters import PARAMETERS
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class StompProtocolFactory:
     # The handler is given all bytes.
     preamble_size = 0
     parameters: Mapping[str, AcceptorParameter] = {**PARAMETERS, **PREFIXES}
+    web_socket = WebSocketUse(("v10.stomp", "v11.stomp", "v12.stomp"), takes_text=True)
 
     def detect(self, first: bytes) -> Detection:
         """Whether a connection begins with one of the two commands that may come first."""

@@ -70,7 +70,7 @@ async def test_other_versions_are_refused_with_those_that_are_spoken():
 @asynchronous
 async def test_another_protocol_or_command_first_is_not_taken_for_stomp():
     async with serving() as broker:
-        for first in (b"SEND\n\n\0", b"CONNEXION\n", b"GET / HTTP/1.1\r\n\r\n"):
+        for first in (b"SEND\n\n\0", b"CONNEXION\n", b"LIST / HTTP/1.1\r\n\r\n"):
             async with Stomp.raw(broker) as client:
                 client.write(first)
                 assert await client.is_closed()

@@ -39,9 +39,7 @@ def table(title):
 
 
 def test_it_lists_all_parameters():
-    websocket = {"stompMaxFramePayloadLength", "webSocketMaxFramePayloadLength"}
-
-    assert set(table("parameter")) == set(STOMP.parameters) | websocket
+    assert set(table("parameter")) == set(STOMP.parameters)
 
 
 def test_it_lists_the_headers_of_a_send():
