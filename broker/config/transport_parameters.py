@@ -55,5 +55,11 @@ ACCEPTOR_PARAMETERS: Final = tuple(
         ("enabledProtocols", "names, by commas", "TLSv1.2,TLSv1.3", "Versions of TLS."),
         ("needClientAuth", _BOOLEAN, "false", "Whether clients need a certificate."),
         ("wantClientAuth", _BOOLEAN, "false", "Whether clients are asked for one."),
+        ("sniHost", "regular expression", "", "Hosts that clients of TLS may ask for."),
+        ("proxyProtocolEnabled", _BOOLEAN, "false", "Whether proxies say whom they connect for."),
+        ("webSocketMaxFramePayloadLength", "bytes", "65536", "Most in a frame of a WebSocket."),
+        ("stompMaxFramePayloadLength", "bytes", "", "Older name of it."),
+        ("webSocketEncoderType", "binary or text", "binary", "What STOMP is sent as."),
+        ("webSocketCompressionSupported", _BOOLEAN, "false", "Whether permessage-deflate is."),
     )
 )
