@@ -211,6 +211,8 @@ class Lease:
             with self._lock:
                 self._state = LeaseState.HELD
                 self._failure = None
+                self._outage = Outage("the lease could not be renewed", clock=self._clock)
+                self._is_doubt_reported = False
                 self._renewed_at = self._fence_renewed_at = sent_at
                 self._stop_renewing = stop
             self._skew.measure()

@@ -70,7 +70,8 @@ class NodeManager:
 
     Args:
         database: of the broker; its options say how long leases last and how long to wait for one.
-        on_lost: called once when one of the two leases is lost; the broker has to stop.
+        on_lost: called once when the primary's lease is lost; the broker has to stop. A backup
+            that waits writes nothing: it waits on without its lease.
 
     Attributes:
         primary_lease: of row 1; give it to the stores, so that it fences what they write.
@@ -92,10 +93,8 @@ class NodeManager:
         environment = self._environment = database.environment
         # The primary's renewals keep the connection alive that its stop needs, perhaps days later.
         self._table = NodeTable(database)
-        self.primary_lease, self.backup_lease = (
-            Lease(database, row, table=table, on_lost=on_lost)
-            for row, table in ((PRIMARY_LOCK_ROW, self._table), (BACKUP_LOCK_ROW, None))
-        )
+        self.primary_lease = Lease(database, PRIMARY_LOCK_ROW, table=self._table, on_lost=on_lost)
+        self.backup_lease = Lease(database, BACKUP_LOCK_ROW)
         self.node_id = ""
         self.reason = ""
         self.epoch = 0
@@ -251,12 +250,15 @@ class NodeManager:
 
     # The primary.
 
-    def start_primary(self, timeout_ms: int | None = None) -> None:
+    def start_primary(
+        self, timeout_ms: int | None = None, *, on_wait: Callable[[], object] | None = None
+    ) -> None:
         """Ask for the place (F) and wait for the primary's lease, which is renewed from then on.
 
         Args:
             timeout_ms: milliseconds to wait; -1 for ever, 0 tries once; None takes
                 jdbc-lock-acquisition-timeout.
+            on_wait: called before each pause, while somebody else is primary.
 
         Raises:
             JournalLocked: somebody else is primary when the time is over.
@@ -266,7 +268,13 @@ class NodeManager:
         self._check_started()
         self._is_backup = False
         self._retry(lambda: self._set_state(NodeState.FAILING_BACK, as_holder=False))
-        self.primary_lease.acquire(timeout_ms, on_wait=self._ask_again)
+
+        def wait() -> None:
+            self._ask_again()
+            if on_wait is not None:
+                on_wait()
+
+        self.primary_lease.acquire(timeout_ms, on_wait=wait)
 
     def _ask_again(self) -> None:
         """Write F once more if a backup that was about to activate has written L over it."""
@@ -340,11 +348,11 @@ class NodeManager:
         """Wait until the primary is gone while it was active, and take its lease.
 
         The state is looked at again while the lease is held: a primary that paused, or that asks
-        for its place, gets it.
+        for its place, gets it. A backup's lease that was lost, as in a long outage, is waited for
+        again.
 
         Raises:
             JournalClosed: interrupt() was called.
-            LeaseLost: the backup's lease was lost: another one waits now.
             JournalIOError: the database refuses.
         """
         self._check_started()
@@ -366,7 +374,10 @@ class NodeManager:
             except DatabaseAway as error:
                 outage.failed(error)
             if self.backup_lease.state is LeaseState.LOST:
-                raise LeaseLost("the backup's lease was lost while it waited for the primary's")
+                # Perhaps another backup waits now, and goes first: this one waits on behind it.
+                self.reason = "the backup's lease was lost, and is waited for again"
+                self.backup_lease.acquire(-1)
+                told = None
             self._pause()
 
     def _is_abandoned(self, state: NodeState) -> bool:

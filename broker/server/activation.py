@@ -23,6 +23,7 @@ from broker.routing.large_copies import LOOK_AGAIN_S
 from broker.security.cluster_user import is_default_pair
 from broker.selector.filters import parse_filter
 from broker.server import listening
+from broker.server.announcing import announced_as_backup
 from broker.server.bridging import Bridging
 from broker.server.composition import compose, manage
 from broker.server.deployment import Deployment
@@ -159,9 +160,10 @@ class Activation:
             (AcceptorOptions(name=IN_PROCESS),), protocols, self._environment
         )[0]
         self._lifecycle.waiting_for_lock()
-        stores = self.stores = await open_stores(
-            self._options, on_lost=self._on_lost, wait=self._wait
-        )
+        async with announced_as_backup(self._options, self._environment, self._wait):
+            stores = self.stores = await open_stores(
+                self._options, on_lost=self._on_lost, wait=self._wait
+            )
         self._wait.check()
         # With the lock, and before what may take minutes.
         listening.bind(self._acceptors)

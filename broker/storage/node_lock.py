@@ -30,7 +30,14 @@ from typing import TYPE_CHECKING, Final
 
 from broker.storage.node_owner import TOUCH_S, OwnerFile, check_locks_work, sync_folder
 from broker.storage.node_state import BackupWatch, NodeState
-from broker.storage.node_view import BACKUP_FILE, PRIMARY_FILE, STATE_FILE, holder_of, state_of
+from broker.storage.node_view import (
+    BACKUP_FILE,
+    PRIMARY_FILE,
+    STATE_FILE,
+    holder_of,
+    state_of,
+    stored_node_id,
+)
 from journal.errors import JournalIOError, JournalLocked
 
 if TYPE_CHECKING:
@@ -103,6 +110,7 @@ class NodeLock:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        on_wait: Callable[[str | None], object] | None = None,
     ) -> None:
         """Return once the lock may be taken, which it is not yet.
 
@@ -114,6 +122,8 @@ class NodeLock:
                 (journal-lock-acquisition-timeout).
             clock: monotonic seconds.
             sleep: waits for seconds; what it raises ends the wait.
+            on_wait: called when there is something new to wait for, with the node's id; None
+                where it has none yet.
 
         Raises:
             JournalLocked: another process has it when the time is over; the text says which.
@@ -137,6 +147,8 @@ class NodeLock:
             if problem != told:
                 told = problem
                 log.info("waiting for the lock: %s", problem)
+                if on_wait is not None:
+                    on_wait(stored_node_id(self.folder))
             sleep(_RETRY_S)
 
     def _is_free(self, watch: BackupWatch, now_s: float) -> bool:

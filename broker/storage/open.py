@@ -327,7 +327,7 @@ def _open_files(options: FileStoreOptions, lock: NodeLock, wait: StartWait) -> S
     options.check_folders()
     try:
         while True:
-            lock.await_free(options.lock_timeout_ms, sleep=wait.sleep)
+            lock.await_free(options.lock_timeout_ms, sleep=wait.sleep, on_wait=wait.waits)
             try:
                 return _open_free_files(options, lock, wait)
             except JournalLocked:
@@ -373,24 +373,31 @@ def _open_free_files(options: FileStoreOptions, lock: NodeLock, wait: StartWait)
     )
 
 
-def take_lease(node: NodeManager, *, is_backup: bool) -> None:
+def take_lease(node: NodeManager, *, is_backup: bool, wait: StartWait | None = None) -> None:
     """Wait until the tables are this broker's: the primary's lease is held then.
 
     Args:
         node: not started.
         is_backup: of a pair: it waits until the primary fails.
+        wait: is told that another broker is waited for.
 
     Raises:
         JournalClosed: node.interrupt() was called.
         JournalIOError: the database fails.
     """
     node.start()
+
+    def waits() -> None:
+        if wait is not None:
+            wait.waits(node.node_id)
+
     if is_backup:
+        waits()
         node.start_backup()
         node.await_primary()
         node.release_backup()
     else:
-        node.start_primary()
+        node.start_primary(on_wait=waits)
 
 
 def _open_tables(
@@ -410,7 +417,7 @@ def _open_tables(
     node = NodeManager(database, on_lost=on_lost)
     wait.on_interrupt(node.interrupt)
     try:
-        take_lease(node, is_backup=is_backup)
+        take_lease(node, is_backup=is_backup, wait=wait)
         bindings = SqlStore(
             options, options.bindings_table_name, database=database, lease=node.primary_lease
         )

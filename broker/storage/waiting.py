@@ -23,6 +23,7 @@ class StartWait:
         self._lock = threading.Lock()
         self._is_interrupted = threading.Event()
         self._calls: list[Callable[[], object]] = []
+        self._on_waiting: Callable[[str], object] | None = None
 
     def on_interrupt(self, call: Callable[[], object]) -> None:
         """Have interrupt() call this; if it was called before, call it now."""
@@ -39,6 +40,21 @@ class StartWait:
             calls = list(self._calls)
         for call in calls:
             call()
+
+    def on_waiting(self, call: Callable[[str], object]) -> None:
+        """Have this called, once, from the thread that waits: for another broker of the same node.
+
+        Args:
+            call: gets the node's id.
+        """
+        self._on_waiting = call
+
+    def waits(self, node_id: str | None) -> None:
+        """Say that another broker is waited for; None where its node has no id yet."""
+        if node_id is not None:
+            call, self._on_waiting = self._on_waiting, None
+            if call is not None:
+                call(node_id)
 
     def sleep(self, seconds: float) -> None:
         """Wait that long.

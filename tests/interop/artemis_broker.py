@@ -169,15 +169,8 @@ class ArtemisBroker:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command(),
-                stdout=log,
-                stderr=log,
-                cwd=self._folder,
-                # The script starts a JVM of its own: both end with their group.
-                start_new_session=True,
-            )
+        self._begin()
+        assert self._process is not None, "it was just started"
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
@@ -187,6 +180,17 @@ class ArtemisBroker:
                     return
             time.sleep(0.2)
         raise PeerUnavailableError(f"the broker did not start: {self.log()[-500:]}")
+
+    def _begin(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(),
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                # The script starts a JVM of its own: both end with their group.
+                start_new_session=True,
+            )
 
     def _command(self) -> list[str]:
         if self._class_path is None:

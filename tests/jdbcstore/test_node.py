@@ -248,6 +248,26 @@ def test_only_one_backup_waits(node):
         node(lock_acquisition_timeout_ms=0, lock_renew_period_ms=10_000).start_backup()
 
 
+def test_a_backup_whose_lease_was_lost_waits_for_it_again_and_takes_over(node, brokers):
+    """As after an outage that was longer than ride_out_ms: nobody is told to stop."""
+    primary, backup = active_primary(node), node()
+    backup.start_backup()
+    waiter, errors = in_thread(backup.await_primary)
+    brokers.change_row(2, "HOLDER_ID = 'another'")
+    lost = backup.backup_lease
+    while lost.state is not LeaseState.LOST:
+        waiter.join(0.01)
+    brokers.change_row(2, "HOLDER_ID = NULL, HOLDER_EXPIRATION_TIME = NULL")
+    while lost.state is not LeaseState.HELD:
+        waiter.join(0.01)
+
+    primary.crash_primary()
+    waiter.join()
+
+    assert errors == []
+    assert backup.primary_lease.is_held_by_me()
+
+
 def test_a_primary_gets_its_place_back_from_its_backup(node):
     """Fail-over, a returning primary asks, the backup sees it, stops, and the primary goes on."""
     primary, backup = active_primary(node), node()

@@ -93,6 +93,8 @@ class AsyncConnection:
         self._link: Link | None = None
         self._node_id: str | None = None
         self._preferred: TransportConfiguration | None = None
+        # Where it was connected to before its present broker: that may get its place back.
+        self._former: TransportConfiguration | None = None
         self._ready = asyncio.Event()
         self._ended: ClientError | None = None
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -149,7 +151,8 @@ class AsyncConnection:
         return driver, link
 
     def _use(self, connector: TransportConfiguration, driver: Driver, link: Link) -> None:
-        self.connector = connector
+        if connector != self.connector:
+            self._former, self.connector = self.connector, connector
         self._driver, self._link = driver, link
         driver.on_lost = self._lost
         if link.is_lost:
@@ -368,10 +371,11 @@ class AsyncConnection:
         self._end(NotConnected(f"no attempt is left: {reason}{refusal}"))
 
     def _candidates(self) -> list[TransportConfiguration]:
-        """Give where to try: where told to, the same, its backup, where the client began."""
+        """Give where to try: where told to, the same, the rest of its pair, where it began."""
         member = self.client.topology.member(self._node_id) if self._node_id else None
-        backup = member.backup if member is not None else None
-        wanted = (self._preferred, self.connector, backup, *self.client.connectors)
+        pair = () if member is None else (member.backup, member.primary)
+        former = self._former
+        wanted = (self._preferred, self.connector, *pair, former, *self.client.connectors)
         return _distinct([item for item in wanted if item is not None])
 
     def _others(self) -> list[TransportConfiguration]:

@@ -111,9 +111,9 @@ class ClusterChannel:
             Member(
                 packet.node_id,
                 packet.current_event_id,
-                # A backup says how its primary is reached only as far as it knows.
+                # A backup's one connector is its own (ClusterController).
                 None if packet.backup else packet.connector,
-                packet.backup_connector,
+                packet.connector if packet.backup else packet.backup_connector,
                 packet.backup_group_name,
                 packet.scale_down_group_name,
             ),

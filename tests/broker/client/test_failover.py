@@ -10,6 +10,11 @@ from broker.client import AckMode
 from broker.client.aio import AsyncClient
 from broker.client.blocking import Client
 from broker.client.errors import BrokerRefused, ClientError
+from broker.config import BrokerConfig
+from broker.config.cluster import ClusterConfig, ClusterConnection
+from broker.config.cluster_connections import StaticConnectors
+from broker.config.core import SecurityConfig
+from broker.config.transport import parse_transport
 from broker.errors import ErrorCode
 from broker.options import BrokerOptions
 from broker.server.server import Broker
@@ -29,7 +34,7 @@ def free_port():
 class Pair:
     """Both in this process: on a database they see each other by its leases."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *, is_cluster=False):
         self.ports = free_port(), free_port()
         self.uri = "({})?reconnectAttempts=-1&retryInterval=20".format(
             ",".join(f"tcp://127.0.0.1:{port}" for port in self.ports)
@@ -47,11 +52,34 @@ class Pair:
                     is_backup=role == "backup",
                     shares_store=True,
                     failover_on_shutdown=True,
+                    configuration=self._cluster(port) if is_cluster else BrokerConfig(),
                 )
             )
             for role, port in zip(("primary", "backup"), self.ports, strict=True)
         )
         self.waiting = None
+
+    def _cluster(self, own_port):
+        """Each tells the other one of itself."""
+        other_port = next(port for port in self.ports if port != own_port)
+        return BrokerConfig(
+            cluster=ClusterConfig(
+                connectors=tuple(
+                    parse_transport(name, f"tcp://127.0.0.1:{port}")
+                    for name, port in (("own", own_port), ("other", other_port))
+                ),
+                cluster_connections=(
+                    ClusterConnection(
+                        name="pair",
+                        connector_ref="own",
+                        retry_interval_ms=20,
+                        max_retry_interval_ms=20,
+                        static_connectors=StaticConnectors(connector_refs=("other",)),
+                    ),
+                ),
+            ),
+            security=SecurityConfig(cluster_user="peer", cluster_password="secret"),
+        )
 
     async def start(self):
         await self.primary.start()
@@ -75,13 +103,42 @@ class Pair:
 
 
 @contextlib.asynccontextmanager
-async def running(folder):
-    pair = Pair(folder)
+async def running(folder, **options):
+    pair = Pair(folder, **options)
     await pair.start()
     try:
         yield pair
     finally:
         await pair.stop()
+
+
+@asynchronous
+async def test_a_client_that_knows_one_of_the_two_goes_over_and_back(tmp_path):
+    """The other one has announced itself as the backup, whichever of the two that is."""
+    async with running(tmp_path, is_cluster=True) as pair:
+        uri = f"tcp://127.0.0.1:{pair.ports[0]}?reconnectAttempts=-1&retryInterval=20"
+        async with AsyncClient(uri) as client:
+            session = await client.session()
+            await session.create_queue("q")
+            (connection,) = client.connections
+
+            async def knows_backup():
+                while True:
+                    member = client.topology.member(connection.node_id)
+                    if member and member.backup and member.backup.port == pair.ports[1]:
+                        return
+                    await asyncio.sleep(0.01)
+
+            await asyncio.wait_for(knows_backup(), WAIT_S)
+            # Nothing but what it was told leads it there.
+            client._named = ()
+            for port, change in ((pair.ports[1], pair.fail_over), (pair.ports[0], pair.fail_back)):
+                back = asyncio.Event()
+                connection.on_reconnected = back.set
+                await change()
+                await asyncio.wait_for(back.wait(), WAIT_S)
+                assert connection.connector.port == port
+            await session.producer("q").send("once more")
 
 
 @asynchronous

@@ -191,7 +191,7 @@ async def test_a_second_broker_of_the_node_id_is_refused_and_a_backup_is_not(tmp
         await until(lambda: "has this broker's node id" in caplog.text)
         topology = broker.cluster.topology("")
         assert topology.members[0].primary.port == port_of(broker)
-        backup = NodeAnnounce(broker.node_id, None, True, event_id, None, connector(9))
+        backup = NodeAnnounce(broker.node_id, None, True, event_id, connector(9), None)
         peer.put(CLUSTER_CHANNEL, backup)
         await until(lambda: topology.members[0].backup is not None)
         assert topology.members[0].primary.port == port_of(broker)

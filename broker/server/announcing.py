@@ -1,0 +1,51 @@
+"""While a broker of a pair waits for its store: the cluster is told of it as the backup."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from broker.cluster.backup_announcer import BackupAnnouncer, ClusterUser
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from broker.environment import Environment
+    from broker.options import BrokerOptions
+    from broker.storage.waiting import StartWait
+
+__all__ = ["announced_as_backup"]
+
+
+@contextlib.asynccontextmanager
+async def announced_as_backup(
+    options: BrokerOptions, environment: Environment, wait: StartWait
+) -> AsyncIterator[None]:
+    """Announce the broker from when it waits for another one of its pair, until the block ends.
+
+    Args:
+        options: of the broker.
+        environment: clock, ids, chance and network.
+        wait: for the store.
+    """
+    cluster = options.configuration.cluster
+    if not options.shares_store or not cluster.cluster_connections:
+        yield
+        return
+    security = options.configuration.security
+    user = ClusterUser(security.cluster_user, security.cluster_password)
+    announcer = BackupAnnouncer(cluster, user, environment)
+    loop = asyncio.get_running_loop()
+    is_over = False
+
+    def start(node_id: str) -> None:
+        if not is_over:
+            announcer.start(node_id)
+
+    wait.on_waiting(lambda node_id: loop.call_soon_threadsafe(start, node_id))
+    try:
+        yield
+    finally:
+        is_over = True
+        await announcer.stop()

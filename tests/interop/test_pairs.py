@@ -1,0 +1,213 @@
+"""Pairs on one folder: ours with Artemis's JMS client, and one broker of ours with one of Artemis.
+
+The backup announces itself to the primary, so clients learn of it there; a primary that comes back
+announces itself likewise, without which an Artemis backup keeps its place.
+"""
+
+import asyncio
+import contextlib
+import signal
+import time
+
+import pytest
+
+from broker.client.aio import AsyncClient
+from broker.client.errors import ClientError
+from tests.interop.artemis import PeerUnavailableError
+from tests.interop.artemis_broker import ArtemisBroker, free_port
+from tests.interop.asynchronous import asynchronous
+from tests.interop.jms.client import JmsClient
+from tests.interop.our_broker import OurBroker
+
+pytestmark = pytest.mark.slow
+
+WAIT_S = 120
+COUNT = 200
+USER = ("--cluster-user", "peer", "--cluster-password", "secret")
+FOR_EVER = "reconnectAttempts=-1&initialConnectAttempts=-1&retryInterval=50"
+FAILBACKS = 1  # Of a mixed pair; ten in the soak.
+
+
+def member_options(folder, role, other_port):
+    """Words of `create`, ours and Artemis's: they have the same names."""
+    return (
+        *("--shared-store", *(("--backup",) if role == "backup" else ())),
+        *("--failover-on-shutdown", "--data", str(folder / "data"), *USER),
+        *("--static-cluster", f"tcp://127.0.0.1:{other_port}"),
+    )
+
+
+class OurMember(OurBroker):
+    def __init__(self, folder, role, port, other_port):
+        folder.mkdir()
+        options = (*member_options(folder.parent, role, other_port), "--port", str(port))
+        super().__init__(folder, options=options, starts=False)
+        self.port = port
+
+    def begin(self):
+        self.process = self._broker("run", self.folder)
+
+    def kill(self):
+        self.end(signal.SIGKILL)
+
+
+class ArtemisMember(ArtemisBroker):
+    def __init__(self, folder, role, other_port):
+        folder.mkdir()
+        options = member_options(folder.parent, role, other_port)
+        super().__init__(folder, ("--nio", "--no-autotune", *options))
+
+    def begin(self):
+        """Started in a thread: it returns when it serves, and a backup does so late."""
+        self._begin()
+
+    def ensure_ended(self):
+        self.kill()
+
+
+class Both:
+    """A primary and a backup, and where clients find them."""
+
+    def __init__(self, primary, backup):
+        self.primary, self.backup = primary, backup
+        places = ",".join(f"tcp://127.0.0.1:{one.port}" for one in (primary, backup))
+        self.uri = f"({places})?{FOR_EVER}"
+        self.login = {"user": OurBroker.USER, "password": OurBroker.PASSWORD}
+
+
+def our_pair(folder):
+    ports = free_port(), free_port()
+    return Both(
+        OurMember(folder / "primary", "primary", ports[0], ports[1]),
+        OurMember(folder / "backup", "backup", ports[1], ports[0]),
+    )
+
+
+def mixed_pair(folder, our_role):
+    port = free_port()
+    their_role = "backup" if our_role == "primary" else "primary"
+    theirs = ArtemisMember(folder / their_role, their_role, port)
+    ours = OurMember(folder / our_role, our_role, port, theirs.port)
+    return Both(ours, theirs) if our_role == "primary" else Both(theirs, ours)
+
+
+@contextlib.contextmanager
+def ended(pair):
+    try:
+        yield pair
+    finally:
+        for one in (pair.primary, pair.backup):
+            one.ensure_ended()
+
+
+async def until(condition):
+    async with asyncio.timeout(WAIT_S):
+        while not condition():  # noqa: ASYNC110 - nothing tells of it.
+            await asyncio.sleep(0.05)
+
+
+def backup_of(client):
+    """The port of the backup that the client was told of."""
+    for member in client.topology.members:
+        if member.backup is not None:
+            return member.backup.port
+    return None
+
+
+def works_at(client, port):
+    (connection,) = client.connections
+    return connection.is_connected and connection.connector.port == port
+
+
+async def send_all(producer, numbers):
+    """Each once: what a lost connection leaves open is sent again with its duplicate id."""
+    for number in numbers:
+        while True:
+            try:
+                await producer.send(str(number), duplicate_id=f"n.{number}")
+            except ClientError:
+                await asyncio.sleep(0.05)
+            else:
+                break
+
+
+async def over_and_back(pair, rounds):
+    """The primary is killed, the backup serves; the primary comes back, and serves again."""
+    pair.primary.begin()
+    async with AsyncClient(pair.uri, **pair.login) as client:
+        session = await client.session()
+        await session.create_queue("pair.q")
+        producer = session.producer("pair.q")
+        pair.backup.begin()
+        outages_s = []
+        for first in range(0, rounds * 2 * COUNT, 2 * COUNT):
+            await until(lambda: backup_of(client) == pair.backup.port)
+            sending = asyncio.ensure_future(send_all(producer, range(first, first + COUNT)))
+            await until(lambda: works_at(client, pair.primary.port))
+            began_s = time.monotonic()
+            await asyncio.to_thread(pair.primary.kill)
+            await until(lambda: works_at(client, pair.backup.port))
+            outages_s.append(round(time.monotonic() - began_s, 2))
+            await sending
+            sending = asyncio.ensure_future(
+                send_all(producer, range(first + COUNT, first + 2 * COUNT))
+            )
+            pair.primary.begin()
+            await until(lambda: works_at(client, pair.primary.port))
+            await sending
+        consumer = await session.consumer("pair.q")
+        wanted = rounds * 2 * COUNT
+        found = [int((await consumer.receive(WAIT_S)).text) for _ in range(wanted)]
+        assert await consumer.receive_now() is None
+    assert found == list(range(wanted))
+    return outages_s
+
+
+@pytest.mark.parametrize("our_role", ["primary", "backup"])
+def test_a_broker_of_artemis_is_the_other_one_of_the_pair(tmp_path, our_role, figures):
+    try:
+        pair = mixed_pair(tmp_path, our_role)
+    except PeerUnavailableError as missing:
+        pytest.skip(str(missing))
+    with ended(pair):
+        outages_s = asyncio.run(over_and_back(pair, FAILBACKS))
+    figures(f"mixed pair, ours is {our_role}", outage_s=outages_s)
+
+
+@asynchronous
+async def told_of_backup_and_at_work(pair, queue):
+    """Until a client of the primary is told of the backup, and others send and take."""
+    async with AsyncClient(f"tcp://127.0.0.1:{pair.primary.port}?{FOR_EVER}", **pair.login) as one:
+        session = await one.session()
+        await until(lambda: backup_of(one) == pair.backup.port)
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                found = await session.query_queue(queue)
+                if found.exists and found.consumer_count:
+                    return
+                await asyncio.sleep(0.05)
+
+
+def test_a_jms_client_that_knows_the_primary_goes_over_to_the_backup(tmp_path):
+    pair = our_pair(tmp_path)
+    with ended(pair), contextlib.ExitStack() as stack:
+        pair.primary.start()
+        pair.backup.begin()
+        try:
+            producer, consumer = (
+                JmsClient(pair.primary.port, **pair.login, ha="true") for _ in range(2)
+            )
+        except PeerUnavailableError as missing:
+            pytest.skip(str(missing))
+        for client in (producer, consumer):
+            stack.callback(client.close)
+        options = "&reconnectAttempts=-1&retryInterval=50&callFailoverTimeout=-1"
+        producer.begin("produce", "q", COUNT * 10, options, "id")
+        consumer.begin("consume", "q", COUNT * 10 - 1, options)
+        told_of_backup_and_at_work(pair, "q")
+        pair.primary.kill()
+        producer.end()
+        found = [int(text.rstrip("!")) for text in consumer.end().split()]
+
+    # What was delivered, and not known to be acknowledged when the broker died, comes again.
+    assert list(dict.fromkeys(found)) == list(range(COUNT * 10))
