@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from broker.config.transport import TransportConfig, transports
 from broker.config.xml_fields import Context, nearest
 from broker.errors import BrokerError
-from broker.protocols.registry import installed_protocols, read_parameters
+from broker.protocols.registry import installed_protocols, read_parameters, unavailable
 from broker.settings.value_types import TEXTS
 
 if TYPE_CHECKING:
@@ -108,15 +108,18 @@ def _checked(
         one for name in ("protocols", "protocol") for one in TEXTS.parse(parameters.get(name, ""))
     ]
     names = _OF_ARTEMIS | installed.keys()
+    spoken = {name: one for name, one in installed.items() if unavailable(one) is None}
     for one in asked:
-        if one in installed:
+        if one in spoken:
             continue
-        if one in names:
+        if one in installed:
+            what = f"which cannot be spoken: {unavailable(installed[one])}"
+        elif one in names:
             what = f"which this version does not speak; it speaks {', '.join(installed)}"
         else:
             what = f"which is unknown{nearest(one, names, '{}')}"
         context.unknown(element, f"acceptor {transport.name!r} is for protocol {one}, {what}")
-    served = {one: installed[one] for one in asked if one in installed}
+    served = {one: spoken[one] for one in asked if one in spoken}
     if asked and not served:
         context.unknown(element, f"acceptor {transport.name!r} has no protocol and does not listen")
         return None

@@ -142,12 +142,21 @@ def decode_stream(body: Body) -> list[PropertyValue]:
     Raises:
         RecordFormatError: no such body.
     """
+    return [item.value for item in stream_items(body)]
+
+
+def stream_items(body: Body) -> list[Property]:
+    """Give the values of a stream message with their types, as properties without a name.
+
+    Raises:
+        RecordFormatError: no such body.
+    """
     reader = BodyReader(body)
-    values: list[PropertyValue] = []
+    items: list[Property] = []
     while reader.remaining:
         tag = reader.read_byte()
-        codec = next((_STREAM_CODECS[kind] for kind in _STREAM_CODECS if kind == tag), None)
-        if codec is None:
+        kind = next((one for one in _STREAM_CODECS if one == tag), None)
+        if kind is None:
             raise reader.fail(f"stream value with the unknown tag {tag}")
-        values.append(codec.read(reader))
-    return values
+        items.append(Property("", kind, _STREAM_CODECS[kind].read(reader)))
+    return items

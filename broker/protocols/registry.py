@@ -37,6 +37,7 @@ __all__ = [
     "WebSocketUse",
     "installed_protocols",
     "read_parameters",
+    "unavailable",
     "web_socket_use",
 ]
 
@@ -155,6 +156,15 @@ def installed_protocols() -> dict[str, ProtocolManagerFactory]:
     found = installed(GROUP, _MEMBERS, "a protocol")
     if not found:
         raise _broken(f"no entry point {GROUP} is installed: install the distribution again")
+    return found
+
+
+def unavailable(factory: ProtocolManagerFactory) -> str | None:
+    """Give why a protocol cannot be spoken though it is installed; None where it can.
+
+    A factory may have an attribute of that name: a package of Python that it needs is missing, say.
+    """
+    found: str | None = getattr(factory, "unavailable", None)
     return found
 
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import time
 import zlib
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from broker.model.encoding import Body, BodyReader, BodyWriter
-from broker.model.message import Message
+from broker.model.message import ROUTING_TYPE_PROPERTY, Message
 from broker.model.properties import Property, PropertyType
+from broker.model.scheduled_time import SCHEDULED
+from broker.records.amqp_rewriting import MARKS, rewritten, to_deliver
 from broker.records.amqp_to_core import ADDRESS_PROPERTY, core_content
 from broker.records.stored_messages import (
     AmqpLargeMessage,
@@ -28,22 +30,38 @@ from broker.records.stored_messages import (
 
 if TYPE_CHECKING:
     from broker.model.properties import PropertyValue
+    from broker.model.routing_type import RoutingType
+    from broker.records.amqp_to_core import CoreContent
 
 __all__ = ["AmqpMessage"]
 
+_LONG_MAX: Final = 2**63 - 1
+
 
 class AmqpMessage(Message):
-    """See the module's text; `from_record()` makes one. Belongs to the event loop.
+    """See the module's text; `from_record()`, `received()` make one. Belongs to the event loop.
 
     Attributes:
         encoded: all its sections, as they were sent.
         message_format: 0 is that of the standard.
+        has_delivery_annotations: among the sections; they are for the broker alone.
     """
 
-    __slots__ = ("_address_read", "_carried", "_extra", "encoded", "message_format")
+    __slots__ = (
+        "_address_read",
+        "_carried",
+        "_extra",
+        "_is_marked",
+        "encoded",
+        "has_delivery_annotations",
+        "message_format",
+    )
 
     encoded: bytes
     message_format: int
+    has_delivery_annotations: bool
+    # Something was noted beside the sections that they do not say yet.
+    _is_marked: bool
     # Properties beside the sections.
     _extra: dict[str, Property]
     # The address of its record; another one is noted among these.
@@ -70,39 +88,120 @@ class AmqpMessage(Message):
         elif not expiration and content.ttl_ms:
             # As Artemis: counted anew from each start.
             expiration = time.time_ns() // 1_000_000 + content.ttl_ms
-        made = cls(
-            content.address if stored.address is None else stored.address,
+        made = cls._made(content, expiration)
+        # What says nothing is durable: else it would not have been recorded.
+        if content.durable is not False:
+            made.durable = True
+        made.message_id = stored.message_id
+        if stored.address is not None:
+            made.address = stored.address
+        # Its bytes, and what they say of the broker's own properties.
+        made._read_form(made.encode())
+        made._keep(stored.encoded, stored.message_format, content)
+        made._extra = {item.name: item for item in extra}
+        made._address_read = stored.address
+        return made
+
+    @classmethod
+    def received(
+        cls,
+        encoded: bytes,
+        address: str | None,
+        now_ms: int,
+        routing_type: RoutingType | None = None,
+        message_format: int = 0,
+    ) -> Self:
+        """Take a message that a client sends; the broker gives its id.
+
+        Args:
+            encoded: all its sections.
+            address: that the link sends to; None takes what the message says.
+            now_ms: ms since 1970.
+            routing_type: that the link sends with; None takes what the message says.
+            message_format: of the transfer.
+
+        Raises:
+            RecordFormatError: bytes that are not AMQP sections.
+        """
+        content = core_content(encoded, ())
+        properties = content.properties
+        if routing_type is not None:
+            properties[ROUTING_TYPE_PROPERTY] = Property(
+                ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(routing_type)
+            )
+        if content.delay_ms and SCHEDULED not in properties:
+            due_ms = min(now_ms + content.delay_ms, _LONG_MAX)
+            properties[SCHEDULED] = Property(SCHEDULED, PropertyType.LONG, due_ms)
+        expiration = content.expiration
+        if not expiration and content.ttl_ms:
+            expiration = now_ms + content.ttl_ms
+        made = cls._made(content, expiration)
+        if address is not None:
+            made.address = address
+        made._read_form(made.encode())
+        made._keep(encoded, message_format, content)
+        made._extra = {}
+        made._address_read = None
+        return made
+
+    @classmethod
+    def _made(cls, content: CoreContent, expiration: int) -> Self:
+        return cls(
+            content.address,
             content.body,
             type=content.type,
-            # What says nothing is durable: else it would not have been recorded.
-            durable=content.durable is not False,
+            durable=content.durable is True,
             priority=content.priority,
             expiration=expiration,
             timestamp=content.timestamp,
             user_id=content.user_id,
-            message_id=stored.message_id,
             properties=content.properties.values(),
         )
-        # Its bytes, and what they say of the broker's own properties.
-        made._read_form(made.encode())
-        made.encoded = stored.encoded
-        made.message_format = stored.message_format
-        made._extra = {item.name: item for item in extra}
-        made._address_read = stored.address
-        made._carried = made._of_sections()
-        return made
+
+    def _keep(self, encoded: bytes, message_format: int, content: CoreContent) -> None:
+        self.encoded = encoded
+        self.message_format = message_format
+        self.has_delivery_annotations = content.has_delivery_annotations
+        self._is_marked = False
+        self._carried = self._of_sections()
 
     def _of_sections(self) -> tuple[object, ...]:
         body = zlib.crc32(self.body)
         return self.type, self.durable, self.priority, self.timestamp, self.user_id, body
 
+    @property
+    def is_as_sent(self) -> bool:
+        """Whether the sections still say what it is; else it is a Core message, for good."""
+        if self._carried is not None and self._of_sections() != self._carried:
+            # A later change must not bring back what was replaced.
+            self._carried = None
+        return self._carried is not None
+
+    def to_deliver(self, delivery_count: int) -> bytes:
+        """Give the sections for an AMQP consumer: as they were sent, but for what it is told.
+
+        Args:
+            delivery_count: how often it was delivered before.
+        """
+        self._rewrite()
+        if delivery_count <= 0 and not self.has_delivery_annotations:
+            return self.encoded
+        return to_deliver(self.encoded, delivery_count)
+
+    def _rewrite(self) -> None:
+        """Let the sections say where it came from, as those of Artemis's copies do."""
+        if self._is_marked:
+            self._is_marked = False
+            self.encoded = rewritten(
+                self.encoded, self._extra, self.address, expires=self.expiration != 0
+            )
+            self.has_delivery_annotations = False
+
     def record(self) -> bytes:
         """Give the body of record 45, by the persister that fits."""
-        if self._carried is not None and self._of_sections() != self._carried:
-            # For good: a later change must not bring back what was replaced.
-            self._carried = None
-        if self._carried is None:
+        if not self.is_as_sent:
             return Message.record(self)
+        self._rewrite()
         extra = dict(self._extra)
         address = self.address
         if address is not None and address != self._address_read:
@@ -129,12 +228,24 @@ class AmqpMessage(Message):
         other._extra = dict(self._extra)
         other._address_read = self._address_read
         other._carried = self._carried
+        other._is_marked = self._is_marked
+        other.has_delivery_annotations = self.has_delivery_annotations
         return other
 
     def set(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
         """Set a property beside the sections, instead of any of that name."""
         super().set(name, kind, value)
         self._extra[name] = Property(name, kind, value)
+        if name in MARKS:
+            self._is_marked = True
+
+    def note(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
+        """Set a property for as long as the broker runs: no record has it."""
+        super().set(name, kind, value)
+
+    def forget(self, name: str) -> None:
+        """Remove a property for as long as the broker runs; the sections keep it."""
+        super().remove(name)
 
     def set_bytes(self, name: str, value: bytes) -> None:
         """Set a property of bytes beside the sections."""

@@ -75,7 +75,7 @@ def read_sections(encoded: bytes) -> AmqpSections:
     reader = BodyReader(encoded)
     found: dict[str, AmqpValue] = {}
     delivery_annotations_size = 0
-    while reader.remaining and _next_section(reader) is not None:
+    while reader.remaining and next_section(reader) is not None:
         start = reader.offset
         name, value = _read_section(reader)
         if name in found:
@@ -116,7 +116,7 @@ def read_body(encoded: bytes) -> AmqpBody | None:
         RecordFormatError: the bytes are not AMQP sections.
     """
     reader = BodyReader(encoded)
-    while reader.remaining and _next_section(reader) is not None:
+    while reader.remaining and next_section(reader) is not None:
         read_value(reader)
     start = end = reader.offset
     found: list[AmqpValue] = []
@@ -162,7 +162,7 @@ def sections_of_values(
     found: dict[str, AmqpValue] = {}
     for encoded in (header, message_annotations, properties, application_properties):
         reader = BodyReader(encoded)
-        if _next_section(reader) is None:
+        if next_section(reader) is None:
             if read_value(reader).value is not None:
                 raise reader.fail("saved section is neither a section nor null")
             continue
@@ -171,7 +171,7 @@ def sections_of_values(
     return _sections(found, 0)
 
 
-def _next_section(reader: BodyReader) -> str | None:
+def next_section(reader: BodyReader) -> str | None:
     """Give the name of the section that comes next, or None when it is the body or no section."""
     start = reader.offset
     is_described = reader.read_bytes(1) == b"\x00"
@@ -185,7 +185,7 @@ def _next_section(reader: BodyReader) -> str | None:
 
 
 def _read_section(reader: BodyReader) -> tuple[str, AmqpValue]:
-    name = _next_section(reader)
+    name = next_section(reader)
     assert name is not None, "the caller looked"
     described = read_value(reader)
     value: AmqpValue = described.value[1]

@@ -85,6 +85,8 @@ class CoreContent(NamedTuple):
         user_id: 16 bytes, or None.
         address: that it was sent to, as the message says; None where it does not.
         properties: by name.
+        delay_ms: that it asks for before it is delivered.
+        has_delivery_annotations: it has that section.
     """
 
     type: int
@@ -97,6 +99,8 @@ class CoreContent(NamedTuple):
     user_id: bytes | None
     address: str | None
     properties: dict[str, Property]
+    delay_ms: int
+    has_delivery_annotations: bool
 
 
 def core_content(encoded: bytes, extra: TypedProperties) -> CoreContent:
@@ -133,7 +137,8 @@ def core_content(encoded: bytes, extra: TypedProperties) -> CoreContent:
     for item in extra:
         if item.name != ADDRESS_PROPERTY:
             found[item.name] = item
-    routing = _routing_type(dict(_by_key(sections.message_annotations or ())))
+    annotations = dict(_by_key(sections.message_annotations or ()))
+    routing = _routing_type(annotations)
     if routing is not None:
         put("_AMQ_ROUTING_TYPE", PropertyType.BYTE, routing)
     kept = next((one.value for one in extra if one.name == ADDRESS_PROPERTY), None)
@@ -150,6 +155,8 @@ def core_content(encoded: bytes, extra: TypedProperties) -> CoreContent:
         user_id,
         address,
         found,
+        max(0, _number(annotations.get("x-opt-delivery-delay"), 0)),
+        sections.delivery_annotations_size > 0,
     )
 
 

@@ -16,6 +16,7 @@ __all__ = ["fetcher"]
 
 # FilterConstants of Artemis.
 NATIVE_MESSAGE_ID: Final = "NATIVE_MESSAGE_ID"
+_NO_PREFIX: Final = "ID:AMQP_NO_PREFIX:"
 GROUP_ID: Final = "_AMQ_GROUP_ID"
 
 
@@ -37,10 +38,13 @@ def fetcher(name: str) -> Callable[[SupportsProperties], Value]:
 
 
 def _user_id(message: SupportsProperties) -> Value:
+    native = message.get(NATIVE_MESSAGE_ID)
+    if isinstance(native, str):
+        # Of AMQP: as its sender wrote it, whatever kinds of id Core's clients have for it.
+        return PropertyType.STRING, native.removeprefix(_NO_PREFIX)
     if message.user_id is not None:
         return PropertyType.STRING, f"ID:{uuid_text(message.user_id)}"
-    native = message.get(NATIVE_MESSAGE_ID)
-    return (PropertyType.STRING, native) if isinstance(native, str) else None
+    return None
 
 
 def _address(message: SupportsProperties) -> Value:

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from broker.config.xml_fields import nearest
 from broker.errors import BrokerError, ErrorCode
-from broker.protocols.registry import installed_protocols, read_parameters, web_socket_use
+from broker.protocols.registry import (
+    installed_protocols,
+    read_parameters,
+    unavailable,
+    web_socket_use,
+)
 from broker.transport.acceptor import AcceptedProtocol
 
 if TYPE_CHECKING:
@@ -34,15 +39,20 @@ class Protocols:
     def __init__(self, sessions: Sessions, handlers: AbstractSet[Handler]) -> None:
         self._factories: Final = installed_protocols()
         self._managers: Final = {
-            name: factory.manager(sessions) for name, factory in self._factories.items()
+            name: factory.manager(sessions)
+            for name, factory in self._factories.items()
+            if unavailable(factory) is None
         }
         self._handlers: Final = handlers
 
     def for_acceptor(self, options: AcceptorOptions) -> dict[str, AcceptedProtocol]:
         """Give all protocols, by name, with the parameters of an acceptor.
 
+        Without those that cannot be spoken, if the acceptor does not name them.
+
         Raises:
             BrokerError: none of its protocols has one of the parameters, or a value is not valid.
+                Or it names a protocol that cannot be spoken.
         """
         asked = {
             name: factory
@@ -55,6 +65,11 @@ class Protocols:
                 raise _wrong(options, f"no parameter {name}{nearest(name, known, '{}')}")
         made = {}
         for name, factory in self._factories.items():
+            why = unavailable(factory)
+            if why is not None:
+                if name in options.protocols:
+                    raise _wrong(options, why)
+                continue
             try:
                 values = read_parameters(factory, options.parameters if name in asked else {})
             except ValueError as error:

@@ -514,6 +514,44 @@ class Session:
         finally:
             self._sends_alone = self._acknowledges_alone = True
 
+    # --- transactions beside its own ----------------------------------------------------------
+
+    def begin(self) -> Transaction:
+        """Begin a transaction that several sessions may work for; end() or abandon() ends it."""
+        return self._transactions.begin()
+
+    @contextlib.contextmanager
+    def within(self, tx: Transaction) -> Iterator[None]:
+        """Let what is sent and acknowledged within count with a transaction of begin().
+
+        For sessions whose requests count alone otherwise.
+
+        Raises:
+            BrokerError: it has ended.
+        """
+        assert self._sends_alone, "it has no transaction"
+        assert self._acknowledges_alone, "it has no transaction"
+        tx.check_usable()
+        self._sends_alone = self._acknowledges_alone = False
+        self._transaction.tx = tx
+        try:
+            yield
+        finally:
+            self._transaction.tx = None
+            self._sends_alone = self._acknowledges_alone = True
+
+    def end(self, tx: Transaction, done: After, *arguments: object) -> None:
+        """Let a transaction of begin() count; `done(error, *arguments)` once that is durable.
+
+        Raises:
+            BrokerError: something of it was refused: abandon() it.
+        """
+        tx.commit(self.context, done, *arguments)
+
+    def abandon(self, tx: Transaction) -> None:
+        """Let nothing of a transaction of begin() count."""
+        tx.rollback(self.context)
+
     # --- the end ------------------------------------------------------------------------------
 
     def close(self, *, has_failed: bool) -> None:

@@ -119,8 +119,8 @@ def test_an_acceptor_that_does_not_start_by_itself(tmp_path):
 
 
 def test_a_protocol_that_the_broker_does_not_have(tmp_path):
-    with pytest.raises(BrokerError, match="unknown protocol AMQP; the broker has CORE"):
-        asyncio.run(Broker(options(tmp_path, protocols=("CORE", "AMQP"))).start())
+    with pytest.raises(BrokerError, match="unknown protocol HORNETQ; the broker has AMQP, CORE"):
+        asyncio.run(Broker(options(tmp_path, protocols=("CORE", "HORNETQ"))).start())
 
 
 def accepted_at(port):

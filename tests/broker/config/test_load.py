@@ -283,15 +283,15 @@ def test_what_stands_twice_counts_as_in_artemis(read, caplog):
 
 def test_lenient_leaves_unknown_parameters_and_missing_protocols_out(read, caplog):
     config = read(
-        """<acceptors><acceptor name="all">tcp://h:1?protocols=CORE,AMQP;sslEnabld=true</acceptor>
-        <acceptor name="amqp">tcp://h:2?protocols=AMQP</acceptor></acceptors>""",
+        """<acceptors><acceptor name="all">tcp://h:1?protocols=CORE,HORNETQ;sslEnabld=true</acceptor>
+        <acceptor name="other">tcp://h:2?protocols=HORNETQ</acceptor></acceptors>""",
         lenient=True,
     )
 
     (only,) = config.cluster.acceptors
     assert only.parameters["protocols"] == "CORE"
     assert "did you mean sslEnabled?" in caplog.text
-    assert "'amqp' has no protocol and does not listen" in caplog.text
+    assert "'other' has no protocol and does not listen" in caplog.text
 
 
 def test_a_connector_may_have_a_clients_parameters(read):
@@ -472,9 +472,9 @@ def test_included_files(read, tmp_path):
             "connector 'c' has no parameter useEpol; did you mean useEpoll?",
         ),
         (
-            "<acceptors>\n<acceptor name='a'>tcp://h:1?protocols=CORE,AMQP</acceptor></acceptors>",
+            "<acceptors>\n<acceptor name='a'>tcp://h:1?protocols=CORE,HORNETQ</acceptor></acceptors>",
             4,
-            "acceptor 'a' is for protocol AMQP, which this version does not speak",
+            "acceptor 'a' is for protocol HORNETQ, which this version does not speak",
         ),
         (
             "<acceptors>\n<acceptor name='a'>tcp://h:1?protocols=core</acceptor></acceptors>",

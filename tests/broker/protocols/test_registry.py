@@ -46,12 +46,12 @@ def line(tmp_path, monkeypatch):
     install(tmp_path / "site", monkeypatch, {"LINE": "line_protocol:LINE"}, line_protocol=FACTORY)
 
 
-def test_core_mqtt_and_stomp_are_installed():
-    assert list(installed_protocols()) == ["CORE", "MQTT", "STOMP"]
+def test_amqp_core_mqtt_and_stomp_are_installed():
+    assert list(installed_protocols()) == ["AMQP", "CORE", "MQTT", "STOMP"]
 
 
 def test_another_distribution_brings_one(line):
-    assert list(installed_protocols()) == ["CORE", "LINE", "MQTT", "STOMP"]
+    assert list(installed_protocols()) == ["AMQP", "CORE", "LINE", "MQTT", "STOMP"]
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_a_protocols_parameters_reach_its_acceptor(line, tmp_path):
         ("lineMax=x", "acceptor 'a': lineMax: 'x' is not"),
         ("protocols=CORE;lineMax=9", "no parameter lineMax; it is one of protocol LINE"),
         (
-            "protocols=AMQP",
-            "protocol AMQP, which this version does not speak; it speaks CORE, L",
+            "protocols=HORNETQ",
+            "protocol HORNETQ, which this version does not speak; it speaks AMQP, CORE, L",
         ),
         ("protocols=LINES", "LINES, which is unknown; did you mean LINE"),
     ],

@@ -1,0 +1,374 @@
+"""A link on which a peer receives: what its consumer is given becomes transfers.
+
+    queue ─▶ deliver() ─▶ transfer ─▶ disposition: accepted, released, modified, rejected
+
+Credit counts messages. The bytes of an AMQP message go as they came; others are converted. A large
+body is written piece by piece as the peer takes it; meanwhile the link is given nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from proton import Delivery, Described, ulong
+
+from broker.errors import BrokerError
+from broker.protocols.amqp.conditions import ILLEGAL_STATE, RESOURCE_DELETED, AmqpError
+from broker.protocols.amqp.large_delivery import LargeDelivery
+from broker.protocols.amqp.links import OurLink
+from broker.protocols.amqp.transactions import (
+    ACCEPTED_CODE,
+    TRANSACTIONAL,
+    outcome_code,
+    transaction_id,
+)
+from broker.protocols.large_content import unpacked
+from broker.records.amqp_message import AmqpMessage
+from broker.records.core_to_amqp import body_of, sections_of
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from proton import Sender
+
+    from broker.model.message import Message
+    from broker.protocols.amqp.links import LinkConnection
+    from broker.protocols.amqp.nodes import Source
+    from broker.protocols.amqp.transactions import OpenTransaction
+    from broker.queues.consumer import Consumer
+    from broker.sessions.session import Session
+
+__all__ = ["OutgoingLink"]
+
+log = logging.getLogger("broker")
+
+# Bytes that the peer's session window lets wait before consumers pause.
+WAITING_MAX: Final = 1024 * 1024
+
+
+class OutgoingLink(OurLink):
+    """See the module's text. Implements `queues.consumer.Sink`.
+
+    Args:
+        connection: it is on.
+        session: of the link.
+        link: of the engine.
+        source: where it takes from.
+        is_settled: what is sent is settled: the peer answers nothing.
+
+    Attributes:
+        consumer: set by begin().
+        source: as given.
+        session: as given.
+    """
+
+    consumer: Consumer
+
+    def __init__(
+        self,
+        connection: LinkConnection,
+        session: Session,
+        link: Sender,
+        source: Source,
+        *,
+        is_settled: bool,
+    ) -> None:
+        super().__init__(connection, session)
+        self._link = link
+        self._engine_session = link.session
+        self.source = source
+        self._is_settled = is_settled
+        self._tags = 0
+        # Message ids of what the peer has not settled, by delivery tag.
+        self._open: dict[str, int] = {}
+        # Acknowledged in a transaction that is open.
+        self._enlisted: dict[str, OpenTransaction] = {}
+        self._stream: LargeDelivery | None = None
+        self._is_congested = False
+        self._is_draining = False
+
+    def begin(self, *, is_browser: bool, priority: int) -> None:
+        """Make its consumer.
+
+        Raises:
+            BrokerError: it is refused.
+        """
+        session = self.session
+        self.consumer = session.create_consumer(
+            session.new_id(),
+            self.source.queue,
+            self,
+            filter_text=self.source.selector,
+            is_browser=is_browser,
+            priority=priority,
+            is_pre_settled=self._is_settled,
+            counts_messages=True,
+        )
+        if self._connection.peer.is_paused:
+            self.consumer.pause()
+
+    # --- credit -------------------------------------------------------------------------------
+
+    def flow(self) -> None:
+        """The peer gives credit, takes it back, or wants the link drained."""
+        consumer = self.consumer
+        if consumer.is_closed:
+            return
+        # What is being streamed has taken its credit from the consumer, not yet from the link.
+        credit = self._link.credit - (self._stream is not None)
+        if credit < consumer.credits:
+            consumer.receive_credits(0)
+        if credit > consumer.credits:
+            consumer.receive_credits(credit - consumer.credits)
+        if self._link.drain_mode and not self._is_draining:
+            self._is_draining = True
+            # Behind what is on its way into the queue by this session.
+            self.session.context.after(self._drain)
+
+    def _drain(self, error: Exception | None) -> None:
+        """Give what there is, then the credit that is left back."""
+        consumer = self.consumer
+        if error is not None or self.is_closed or consumer.is_closed:
+            return
+        if self._is_streaming():
+            # Behind it.
+            return
+        if not consumer.is_paused:
+            consumer.queue.prompt(consumer)
+            if consumer.after_read(lambda: self._drain(None)):
+                return
+        if self._is_streaming():
+            return
+        self._is_draining = False
+        if self._link.drain_mode:
+            consumer.receive_credits(0)
+            self._link.drained()
+            self._connection.flush_later()
+
+    def _is_streaming(self) -> bool:
+        return self._stream is not None
+
+    # --- deliveries ---------------------------------------------------------------------------
+
+    def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
+        """Send a message; its bytes."""
+        before = max(0, delivery_count - 1)
+        if consumer.is_browser:
+            before = delivery_count
+        if message.large is not None:
+            return self._begin_large(message, before)
+        if isinstance(message, AmqpMessage) and message.is_as_sent:
+            encoded = message.to_deliver(before)
+        else:
+            encoded = sections_of(message, self._connection.clock.now_ms(), before) + body_of(
+                message, unpacked(message)
+            )
+        link = self._link
+        delivery = self._new_delivery(message.message_id)
+        link.send(encoded)
+        link.advance()
+        if self._is_settled:
+            delivery.settle()
+        self._sent()
+        return len(encoded)
+
+    def _new_delivery(self, message_id: int) -> Delivery:
+        self._tags += 1
+        tag = str(self._tags)
+        if not self._is_settled:
+            self._open[tag] = message_id
+        return self._link.delivery(tag)
+
+    def _sent(self) -> None:
+        """Let consumers wait where the peer does not take what it gave credit for."""
+        if self._engine_session.outgoing_bytes > WAITING_MAX:
+            self._connection.flush()
+            if self._engine_session.outgoing_bytes > WAITING_MAX:
+                self._is_congested = True
+                self.consumer.pause()
+                return
+        self._connection.flush_later()
+
+    def _begin_large(self, message: Message, before: int) -> int:
+        body = message.large
+        assert body is not None, "it is a large message"
+        delivery = self._new_delivery(message.message_id)
+        self.consumer.pause()
+        self._stream = LargeDelivery(
+            self._connection,
+            self._link,
+            message,
+            before,
+            lambda: self._streamed(delivery),
+        )
+        # Behind this turn of the queue.
+        self._connection.timers.call_soon(self._stream.go_on)
+        return body.size
+
+    def _streamed(self, delivery: Delivery) -> None:
+        self._stream = None
+        if self._is_settled:
+            delivery.settle()
+        self._sent()
+        if self.is_closed or self.consumer.is_closed:
+            return
+        if not (self._is_congested or self._connection.peer.is_paused):
+            self.consumer.go_on()
+        if self._is_draining:
+            self._drain(None)
+
+    def disconnected(self, consumer: Consumer) -> None:
+        """The broker has closed the consumer: its queue is gone, or cannot be acknowledged to."""
+        self.session.disconnected(consumer)
+        self._connection.end_link(
+            self._link, AmqpError(RESOURCE_DELETED, f"Queue deleted: {consumer.queue.name}")
+        )
+
+    # --- dispositions -------------------------------------------------------------------------
+
+    def updated(self, delivery: Delivery) -> None:
+        """The peer says what became of a message."""
+        tag = delivery.tag
+        message_id = self._open.get(tag)
+        if message_id is None:
+            if delivery.settled and tag not in self._enlisted:
+                delivery.settle()
+            return
+        state = delivery.remote_state
+        if not state and not delivery.settled:
+            return
+        if self.consumer.is_closed or self.consumer.is_browser:
+            del self._open[tag]
+            delivery.settle()
+            return
+        try:
+            self._settle(delivery, tag, message_id, state)
+        except AmqpError as error:
+            self._connection.end_link(self._link, error)
+        except BrokerError as error:
+            self._connection.end_link(self._link, AmqpError(ILLEGAL_STATE, error.text))
+        except JournalError as error:
+            self._connection.end_link(self._link, AmqpError(ILLEGAL_STATE, str(error)))
+
+    def _settle(self, delivery: Delivery, tag: str, message_id: int, state: int) -> None:
+        session, consumer_id = self.session, self.consumer.consumer_id
+        if state == TRANSACTIONAL:
+            self._settle_in_transaction(delivery, tag, message_id)
+            return
+        if state == Delivery.RECEIVED and not delivery.settled:
+            return
+        del self._open[tag]
+        settlement, ids = session.settlement, (message_id,)
+        if state == Delivery.ACCEPTED:
+            session.accept_acknowledgement(consumer_id, message_id, True)
+            session.context.then(self._settled, (delivery, Delivery.ACCEPTED))
+        elif state == Delivery.REJECTED:
+            if self._connection.parameters["amqpTreatRejectAsUnmodifiedDeliveryFailed"]:
+                settlement.modify(
+                    consumer_id, ids, self._settled, delivery, state, delivery_failed=True
+                )
+            else:
+                settlement.reject(consumer_id, ids, self._settled, delivery, state)
+        elif state == Delivery.MODIFIED:
+            remote = delivery.remote
+            settlement.modify(
+                consumer_id,
+                ids,
+                self._settled,
+                delivery,
+                state,
+                delivery_failed=bool(remote.failed),
+                undeliverable_here=bool(remote.undeliverable),
+            )
+        else:
+            # Released; or settled without any outcome, as if the peer had not seen it.
+            settlement.release(consumer_id, ids, self._settled, delivery, Delivery.RELEASED)
+
+    def _settled(self, error: Exception | None, delivery: Delivery, state: int) -> None:
+        """What the peer said is durable: settle it from this side, too."""
+        if error is not None or self.is_closed:
+            return
+        if not delivery.settled:
+            delivery.update(state)
+        delivery.settle()
+        self._connection.flush_later()
+
+    def _settle_in_transaction(self, delivery: Delivery, tag: str, message_id: int) -> None:
+        tx = self._connection.transactions.find(transaction_id(delivery))
+        outcome = outcome_code(delivery)
+        del self._open[tag]
+        if outcome == ACCEPTED_CODE:
+            self._enlisted[tag] = tx
+            with self.session.within(tx.transaction):
+                self.session.accept_acknowledgement(self.consumer.consumer_id, message_id, True)
+            if not delivery.settled:
+                delivery.local.data = [tx.id, Described(ulong(ACCEPTED_CODE), [])]
+                delivery.update(TRANSACTIONAL)
+                self._connection.flush_later()
+            tx.at_end.append(lambda commits: self._ended(delivery, tag, commits))
+            return
+        # It counts with the commit: until then it is the peer's.
+        tx.at_end.append(lambda commits: self._decided(delivery, tag, message_id, outcome, commits))
+
+    def _ended(self, delivery: Delivery, tag: str, commits: bool) -> None:
+        """A transaction that it was acknowledged in has ended."""
+        self._enlisted.pop(tag, None)
+        if self.is_closed:
+            return
+        if not delivery.settled:
+            # Rolled back, it is in its queue again: the peer has it no more.
+            delivery.update(Delivery.ACCEPTED if commits else Delivery.RELEASED)
+        delivery.settle()
+        self._connection.flush_later()
+
+    def _decided(
+        self, delivery: Delivery, tag: str, message_id: int, outcome: int | None, commits: bool
+    ) -> None:
+        """The same, where the outcome gives the message back."""
+        if self.is_closed or self.consumer.is_closed:
+            return
+        state = {0x25: Delivery.REJECTED, 0x27: Delivery.MODIFIED}.get(
+            outcome or 0, Delivery.RELEASED
+        )
+        consumer_id, ids = self.consumer.consumer_id, (message_id,)
+        settlement = self.session.settlement
+        if not commits:
+            settlement.modify(
+                consumer_id, ids, self._settled, delivery, Delivery.RELEASED, delivery_failed=True
+            )
+        elif state == Delivery.REJECTED:
+            settlement.reject(consumer_id, ids, self._settled, delivery, state)
+        else:
+            settlement.modify(consumer_id, ids, self._settled, delivery, state)
+
+    # --- the connection -----------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """The peer does not read."""
+        self.consumer.pause()
+
+    def go_on(self) -> None:
+        """The peer reads again, or its window has opened."""
+        if self.is_closed or self.consumer.is_closed:
+            return
+        if self._stream is not None:
+            self._stream.go_on()
+        elif not self._is_congested:
+            self.consumer.go_on()
+
+    def relieve(self) -> None:
+        """Something was written: go on where less waits now."""
+        waiting = self._engine_session.outgoing_bytes
+        if self._is_congested and waiting <= WAITING_MAX // 2:
+            self._is_congested = False
+            if not self._connection.peer.is_paused:
+                self.go_on()
+        elif self._stream is not None and waiting <= WAITING_MAX // 2:
+            self._stream.go_on()
+
+    def close(self) -> None:
+        """The link, its session or the connection ends."""
+        super().close()
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
