@@ -63,14 +63,16 @@ def svg(found: list[Case]) -> str:
     one = LEFT + scale
     parts.append(f'<path d="M{one:.0f} 34 V{y - GAP}" stroke="#888" stroke-dasharray="4 3"/>')
     parts.append(f'<text x="{one:.0f}" y="28" text-anchor="middle">1 = the same</text>')
-    x = LEFT
+    x = 20
     for name, colour in zip((*list(PEERS.values())[:2], JETSTREAM), COLOURS, strict=True):
         parts.append(
             f'<rect x="{x}" y="{y + 6}" width="11" height="11" fill="{colour}"/>'
             f'<text x="{x + 16}" y="{y + 16}">over {escape(name)}</text>'
         )
-        x += 40 + 7 * len(name) + 40
-    size = f"{LEFT + WIDTH + 60} {y + 28}"
+        x += 90 + 7 * len(name)
+    axis = "confirmed messages a second of Quiver, over those of the other broker (ratio)"
+    parts.append(f'<text x="20" y="{y + 38}">{axis}</text>')
+    size = f"{LEFT + WIDTH + 60} {y + 48}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img" '
         'font-family="sans-serif" font-size="12" fill="#808080">'
