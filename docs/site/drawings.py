@@ -152,7 +152,9 @@ def _edge(chart: _Chart, edge: tuple[str, str, str, bool], *, is_across: bool) -
         is_up = target.y < source.y
         start = source.x + source.width / 2, source.y + (0 if is_up else source.height)
         end = target.x + target.width / 2, target.y + (target.height if is_up else 0)
-        return _arrow(start, end, edge[2], is_dashed=edge[3])
+        beside = (start[0] + end[0]) / 2 + len(edge[2]) * CHARACTER / 2 + PAD
+        text = _text(beside, (start[1] + end[1]) / 2 + 4, edge[2], "label")
+        return _arrow(start, end, "", is_dashed=edge[3]) + text
     if target.level <= source.level:
         return _back(source, target, edge[2], is_dashed=edge[3])
     if is_across:
