@@ -13,7 +13,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["DrawingError", "draw", "fence"]
 
@@ -105,7 +108,7 @@ def _flowchart(lines: list[str], *, is_across: bool) -> str:
         height += BELOW + 4
     parts = [_edge(chart, edge, is_across=is_across) for edge in chart.edges]
     parts += [_box(box) for box in chart.boxes.values()]
-    return _svg(width, height, parts)
+    return _svg(width, height, parts, chart.boxes.values())
 
 
 def _level(chart: _Chart) -> None:
@@ -248,9 +251,14 @@ def _sequence(lines: list[str]) -> str:
         else:
             ends = (middle[source], y), (middle[target], y)
             parts.append(_arrow(*ends, text, is_dashed=kind == "dashed"))
-    return _svg(step * len(lanes), height + 4, parts)
+    return _svg(step * len(lanes), height + 4, parts, lanes.values())
 
 
-def _svg(width: float, height: float, parts: list[str]) -> str:
+def _svg(width: float, height: float, parts: list[str], boxes: Iterable[_Box]) -> str:
+    # For readers who do not see it.
+    title = "Drawing: " + "; ".join(" ".join(box.lines) for box in boxes)
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>{"".join(parts)}</svg>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>'
+        f"<title>{escape(title)}</title>{''.join(parts)}</svg>"
+    )
