@@ -82,7 +82,11 @@ def url_parameters() -> str:
         parts.append(f"### Of protocol {name}\n")
         parts.append(table(_PARAMETER, _of_protocol(factory.parameters)))
         own |= set(factory.parameters)
-    without = sorted((acceptors._KNOWN - own) | acceptors.MISSED)
+    # What has an effect and has no row yet is not told to have none.
+    others = sorted(acceptors._EFFECTIVE - own)
+    if others:
+        parts.append("Others: " + ", ".join(f"`{one}`" for one in others) + ": see the guides.\n")
+    without = sorted((acceptors._KNOWN - own - set(others)) | acceptors.MISSED)
     parts += [
         "### Without effect\n",
         _WITHOUT_EFFECT,

@@ -13,7 +13,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["DrawingError", "draw", "fence"]
 
@@ -21,8 +24,9 @@ __all__ = ["DrawingError", "draw", "fence"]
 CHARACTER: Final = 7.2
 LINE: Final = 17
 PAD: Final = 12
-GAP: Final = 26
+GAP: Final = 34
 BETWEEN: Final = 64
+BELOW: Final = 30
 NODE: Final = r'(\w+)(?:\["([^"]+)"\])?'
 EDGE: Final = re.compile(rf'{NODE}\s*(-->|-\.->)\s*(?:\|"([^"]+)"\|\s*)?{NODE}')
 MESSAGE: Final = re.compile(r"(\w+)(->>|-->>)(\w+): (.+)")
@@ -100,9 +104,11 @@ def _flowchart(lines: list[str], *, is_across: bool) -> str:
             raise DrawingError(f"{line!r} is not A --> B or a box")
     _level(chart)
     width, height = _place(chart, is_across=is_across)
+    if any(chart.boxes[to].level < chart.boxes[of].level for of, to, _, _ in chart.edges):
+        height += BELOW + 4
     parts = [_edge(chart, edge, is_across=is_across) for edge in chart.edges]
     parts += [_box(box) for box in chart.boxes.values()]
-    return _svg(width, height, parts)
+    return _svg(width, height, parts, chart.boxes.values())
 
 
 def _level(chart: _Chart) -> None:
@@ -145,19 +151,33 @@ def _place(chart: _Chart, *, is_across: bool) -> tuple[float, float]:
 
 def _edge(chart: _Chart, edge: tuple[str, str, str, bool], *, is_across: bool) -> str:
     source, target = chart.boxes[edge[0]], chart.boxes[edge[1]]
-    is_back = target.level <= source.level
-    if is_across and not is_back:
+    if target.level == source.level and is_across:
+        is_up = target.y < source.y
+        start = source.x + source.width / 2, source.y + (0 if is_up else source.height)
+        end = target.x + target.width / 2, target.y + (target.height if is_up else 0)
+        beside = (start[0] + end[0]) / 2 + len(edge[2]) * CHARACTER / 2 + PAD
+        text = _text(beside, (start[1] + end[1]) / 2 + 4, edge[2], "label")
+        return _arrow(start, end, "", is_dashed=edge[3]) + text
+    if target.level <= source.level:
+        return _back(source, target, edge[2], is_dashed=edge[3])
+    if is_across:
         start = source.x + source.width, source.y + source.height / 2
         end = target.x, target.y + target.height / 2
-    elif is_back and is_across:
-        start = source.x + source.width / 2, source.y + source.height
-        end = target.x + target.width / 2, target.y + target.height
-        if target.level == source.level:
-            start, end = (start, (end[0], target.y)) if target.y > source.y else (end, start)
     else:
         start = source.x + source.width / 2, source.y + source.height
         end = target.x + target.width / 2, target.y
     return _arrow(start, end, edge[2], is_dashed=edge[3])
+
+
+def _back(source: _Box, target: _Box, label: str, *, is_dashed: bool) -> str:
+    """Draw an edge to an earlier box: down, along below both, and up to it."""
+    first, last = source.x + source.width / 2, target.x + target.width / 2
+    low = max(source.y + source.height, target.y + target.height) + BELOW
+    dash = ' stroke-dasharray="5 4"' if is_dashed else ""
+    way = f"M{first:.1f} {source.y + source.height:.1f} V{low:.1f} H{last:.1f}"
+    tip = _arrow((last, low), (last, target.y + target.height), "", is_dashed=is_dashed)
+    text = _text((first + last) / 2, low - 6, label, "label") if label else ""
+    return f'<path class="line" d="{way}"{dash}/>{tip}{text}'
 
 
 def _arrow(
@@ -170,15 +190,16 @@ def _arrow(
     left = x2 - 9 * ux - 4 * uy, y2 - 9 * uy + 4 * ux
     right = x2 - 9 * ux + 4 * uy, y2 - 9 * uy - 4 * ux
     tip = f"{x2:.1f},{y2:.1f} {left[0]:.1f},{left[1]:.1f} {right[0]:.1f},{right[1]:.1f}"
-    text = _text((x1 + x2) / 2, (y1 + y2) / 2 - 6, label) if label else ""
+    text = _text((x1 + x2) / 2, (y1 + y2) / 2 - 6, label, "label") if label else ""
     return (
         f'<path class="line" d="M{x1:.1f} {y1:.1f} L{x2:.1f} {y2:.1f}"{dash}/>'
         f'<polygon class="tip" points="{tip}"/>{text}'
     )
 
 
-def _text(x: float, y: float, text: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{escape(text)}</text>'
+def _text(x: float, y: float, text: str, kind: str = "name") -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="middle"'
+    return f'<text class="{kind}" {place}>{escape(text)}</text>'
 
 
 def _box(box: _Box) -> str:
@@ -230,9 +251,14 @@ def _sequence(lines: list[str]) -> str:
         else:
             ends = (middle[source], y), (middle[target], y)
             parts.append(_arrow(*ends, text, is_dashed=kind == "dashed"))
-    return _svg(step * len(lanes), height + 4, parts)
+    return _svg(step * len(lanes), height + 4, parts, lanes.values())
 
 
-def _svg(width: float, height: float, parts: list[str]) -> str:
+def _svg(width: float, height: float, parts: list[str], boxes: Iterable[_Box]) -> str:
+    # For readers who do not see it.
+    title = "Drawing: " + "; ".join(" ".join(box.lines) for box in boxes)
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>{"".join(parts)}</svg>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>'
+        f"<title>{escape(title)}</title>{''.join(parts)}</svg>"
+    )

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.site.tables import anchor as anchor_of
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MAKE = re.compile(r"(?:^ {4}|`)make ([a-z][a-z-]*)", re.MULTILINE)
@@ -35,6 +37,28 @@ def test_every_file_that_is_named_exists(document):
     ]
 
     assert missing == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(document):
+    """Pages of the reference are made at the build: their names are there, not their files."""
+    from docs.site.pages import PAGES
+
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    made = {ROOT / "docs" / uri for uri in PAGES}
+    wrong = []
+    for target, anchor in re.findall(r"\]\((?!https?:|mailto:)([^)\s#]*)(#[^)\s]*)?\)", text):
+        place = (document.parent / target).resolve() if target else document
+        if place in made:
+            continue
+        headings = (
+            {anchor_of(one) for one in re.findall(r"^#+ (.+)$", place.read_text(), re.MULTILINE)}
+            if place.is_file() and place.suffix == ".md"
+            else set()
+        )
+        if not place.exists() or (anchor and anchor[1:] not in headings):
+            wrong.append(target + anchor)
+    assert wrong == []
 
 
 def test_readme_begins_with_the_two_commands():

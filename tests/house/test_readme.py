@@ -1,4 +1,4 @@
-"""README's code blocks, typed literally: what types them, and the sections that need a server.
+"""README's code blocks, typed literally: what types them, and pages that need a server or Java.
 
 The sections for a machine that has nothing are `make fresh`'s.
 """
@@ -30,8 +30,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def sections(*names):
-    found = readme.blocks((ROOT / "README.md").read_text())
+def sections(*names, document="README.md"):
+    found = readme.blocks((ROOT / document).read_text())
     return [block for block in found if block.section in names]
 
 
@@ -94,7 +94,7 @@ def test_the_section_of_databases(folder, database_servers):
         connection.execute("CREATE DATABASE broker OWNER me")
     try:
         readme.type_blocks(
-            [*unpacking(), *sections("With a database")],
+            [*unpacking(), *sections("With a database", document="docs/guide/databases.md")],
             folder,
             environment={k: v for k, v in os.environ.items() if not k.startswith("QUIVER_")},
             replaced={"@host/": f"@127.0.0.1:{server.port}/", "61617": str(free_port())},
@@ -111,7 +111,9 @@ def test_the_python_of_the_section_of_spark(folder):
     pytest.importorskip("matplotlib", reason="quiver-mq[report] brings it")
     if shutil.which("java") is None:
         pytest.skip("no Java here: install Debian's `default-jre-headless`")
-    code = [block for block in sections("With Spark") if block.is_python]
+    code = [
+        block for block in sections("With Spark", document="docs/guide/spark.md") if block.is_python
+    ]
 
     readme.type_blocks(
         [*unpacking(), *code],

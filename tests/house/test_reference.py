@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import chart
 from broker.embedded import EmbeddedBroker
 from broker.management.metrics import Metrics
 from broker.notifications import NotificationType
@@ -199,3 +200,10 @@ def drawings():
 @pytest.mark.parametrize("source", list(drawings()))
 def test_every_drawing_is_understood(source):
     assert draw(source).startswith("<svg ")
+
+
+def test_the_chart_is_drawn_from_the_stored_figures():
+    found = chart.cases(chart.TABLE.read_text())
+
+    assert len(found) == 5
+    assert chart.CHART.read_text() == chart.svg(found), "python -m benchmarks.chart"

@@ -38,7 +38,7 @@ def code_of(text):
     return re.sub(r"^ {4}", "", code, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/guide/pipeline.md"])
+@pytest.mark.parametrize("document", ["docs/guide/spark.md", "docs/guide/pipeline.md"])
 def test_the_python_in_the_document_runs(
     document, spark, charts, golden, monkeypatch, tmp_path, capsys
 ):
@@ -49,7 +49,7 @@ def test_the_python_in_the_document_runs(
     exec(code, {"spark": spark})
 
     assert "orders" in capsys.readouterr().out
-    if document == "README.md":
+    if document == "docs/guide/spark.md":
         assert (tmp_path / "kinds.png").read_bytes().startswith(b"\x89PNG")
 
 

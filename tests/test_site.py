@@ -1,0 +1,56 @@
+"""The site of `make docs`, where its tools are installed: `make docs` puts them into .venv."""
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.site.check import findings
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD_S = 120
+
+
+@pytest.fixture
+def site(tmp_path):
+    for module in ("mkdocs", "material", "mkdocstrings"):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            pytest.skip(f"no {module} here: `make docs` installs it")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+        timeout=BUILD_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_it_is_built_without_a_warning_and_fetches_nothing(site):
+    assert findings(site) == []
+    assert (site / "reference/broker-xml.html").read_text().count("<tr>") > 450
+    assert (site / "search/search_index.json").stat().st_size > 500_000
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('<script src="https://cdn.example/x.js"></script>', "fetches https://cdn.example/x.js"),
+        ('<link rel="stylesheet" href="//fonts.example/a.css">', "fetches //fonts.example/a.css"),
+        ('<img src="missing.png">', "missing.png is missing"),
+        ('<a href="https://example.org">a link</a>', ""),
+    ],
+)
+def test_what_a_page_would_fetch_is_found(tmp_path, text, found):
+    (tmp_path / "a.html").write_text(text)
+
+    assert "".join(findings(tmp_path)).endswith(found)
+    assert bool(findings(tmp_path)) == bool(found)
