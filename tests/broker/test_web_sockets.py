@@ -21,6 +21,7 @@ from broker.transport.web_socket_options import WebSocketEncoder, WebSocketOptio
 from tests.broker.certificates import Authority
 from tests.broker.protocols.mqtt.client import Mqtt
 from tests.broker.protocols.stomp.client import Stomp, serving, until
+from tests.pages import ROOT, fences
 
 WAIT_S = 30
 # paho-mqtt puts a packet into one frame.
@@ -52,6 +53,23 @@ async def stomp_frames(socket, *ends):
             part = await asyncio.wait_for(socket.recv(), WAIT_S)
             found += part.encode() if isinstance(part, str) else part
     return found
+
+
+def test_the_client_of_the_guide_connects():
+    [program] = [
+        one for one in fences(ROOT / "docs/guide/acceptors.md") if one.language == "python"
+    ]
+
+    async def work(broker):
+        code = "\n".join(program.lines).replace("61616", str(broker.acceptors[0].port))
+        names = {}
+        await asyncio.to_thread(exec, code, names)
+        names["client"].loop_start()
+        await until(names["client"].is_connected)
+        names["client"].disconnect()
+        names["client"].loop_stop()
+
+    run(work)
 
 
 @pytest.mark.parametrize("subprotocol", ["v10.stomp", "v11.stomp", "v12.stomp"])
