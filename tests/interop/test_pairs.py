@@ -25,7 +25,8 @@ WAIT_S = 120
 COUNT = 200
 USER = ("--cluster-user", "peer", "--cluster-password", "secret")
 FOR_EVER = "reconnectAttempts=-1&initialConnectAttempts=-1&retryInterval=50"
-FAILBACKS = 1  # Of a mixed pair; ten in the soak.
+# Failovers and failbacks of a mixed pair, each way; `effort` of them.
+ROUNDS = 10
 
 
 def member_options(folder, role, other_port):
@@ -45,7 +46,11 @@ class OurMember(OurBroker):
         self.port = port
 
     def begin(self):
-        self.process = self._broker("run", self.folder)
+        self.process = self.broker("run", self.folder)
+
+    def broker(self, *words):
+        """A command of `broker`, begun; what it says is in log()."""
+        return self._broker(*words)
 
     def kill(self):
         self.end(signal.SIGKILL)
@@ -164,13 +169,13 @@ async def over_and_back(pair, rounds):
 
 
 @pytest.mark.parametrize("our_role", ["primary", "backup"])
-def test_a_broker_of_artemis_is_the_other_one_of_the_pair(tmp_path, our_role, figures):
+def test_a_broker_of_artemis_is_the_other_one_of_the_pair(tmp_path, our_role, figures, effort):
     try:
         pair = mixed_pair(tmp_path, our_role)
     except PeerUnavailableError as missing:
         pytest.skip(str(missing))
     with ended(pair):
-        outages_s = asyncio.run(over_and_back(pair, FAILBACKS))
+        outages_s = asyncio.run(over_and_back(pair, effort(ROUNDS)))
     figures(f"mixed pair, ours is {our_role}", outage_s=outages_s)
 
 
@@ -186,6 +191,14 @@ async def told_of_backup_and_at_work(pair, queue):
                 if found.exists and found.consumer_count:
                     return
                 await asyncio.sleep(0.05)
+
+
+def checked(pair):
+    """What `broker check node` says of both, at the primary."""
+    uri = f"tcp://127.0.0.1:{pair.primary.port}"
+    login = ("--user", pair.login["user"], "--password", pair.login["password"])
+    words = ("check", "node", "--primary", "--backup", "--peers", "2", "--url", uri, *login)
+    return pair.primary.broker(*words).wait(WAIT_S)
 
 
 def test_a_jms_client_that_knows_the_primary_goes_over_to_the_backup(tmp_path):
@@ -205,9 +218,11 @@ def test_a_jms_client_that_knows_the_primary_goes_over_to_the_backup(tmp_path):
         producer.begin("produce", "q", COUNT * 10, options, "id")
         consumer.begin("consume", "q", COUNT * 10 - 1, options)
         told_of_backup_and_at_work(pair, "q")
+        status = checked(pair)
         pair.primary.kill()
         producer.end()
         found = [int(text.rstrip("!")) for text in consumer.end().split()]
 
+    assert status == 0, pair.primary.log()[-1000:]
     # What was delivered, and not known to be acknowledged when the broker died, comes again.
     assert list(dict.fromkeys(found)) == list(range(COUNT * 10))

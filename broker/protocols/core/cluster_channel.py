@@ -19,8 +19,10 @@ from broker.protocols.core.packet_cluster import (
     ClusterConnectReply,
     ClusterTopology,
     NodeAnnounce,
+    QuorumVote,
 )
 from broker.protocols.core.packet_connection import CLUSTER_CHANNEL, PING_CHANNEL
+from broker.protocols.core.quorum import vote_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +107,14 @@ class ClusterChannel:
             log.debug("%s: %s before CLUSTER_CONNECT: dropped", self._remote, type(packet).__name__)
         elif isinstance(packet, NodeAnnounce):
             self._announced(packet)
+        elif isinstance(packet, QuorumVote):
+            reply = vote_on(packet, self._topology.members)
+            if reply is None:
+                log.warning(
+                    "%s asks for a vote that is not known here: %s", self._remote, packet.handler
+                )
+            else:
+                self._send(CLUSTER_CHANNEL, reply)
 
     def _announced(self, packet: NodeAnnounce) -> None:
         self._topology.announced(
