@@ -24,6 +24,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 DIST: Final = ROOT / "dist"
 PACKAGING: Final = ROOT / "packaging"
+PACKAGES: Final = ("journal", "jdbcstore", "broker", "pipeline")
 COMMANDS: Final = ("broker", "journal", "journal-bench", "pipeline")
 # What an installation does first; prints nothing if it works.
 TRIAL: Final = """
@@ -49,13 +50,28 @@ print(json.dumps([
 """
 
 
-def run(*words: str | Path, cwd: Path = ROOT) -> str:
+def run(*words: str | Path, cwd: Path = ROOT, **variables: str) -> str:
     """Run a command; what it prints. It ends this one if it fails."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+    kept |= variables
     done = subprocess.run(words, cwd=cwd, env=kept, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(f"failed: {' '.join(map(str, words))}\n{done.stdout}")
     return done.stdout
+
+
+def tracked() -> list[str]:
+    """The files of the packages and of `ext/`, as git has them."""
+    return run("git", "ls-files", *PACKAGES, "ext", "setup.py", "pyproject.toml").split()
+
+
+def missing(names: list[str], wanted: list[str]) -> list[str]:
+    """Which files an archive does not have below its one folder.
+
+    >>> missing(["a-1", "a-1/setup.py"], ["setup.py", "ext/a.h"])
+    ['ext/a.h']
+    """
+    return sorted(set(wanted) - {name.partition("/")[2] for name in names})
 
 
 def changes(text: str, version: str) -> str:
@@ -125,12 +141,18 @@ def main() -> None:
     """Make all of it."""
     shutil.rmtree(DIST, ignore_errors=True)
     print("building the sdist, and the wheel from it", flush=True)
-    run(sys.executable, "-m", "build", "--outdir", DIST)
+    # The sources of the extensions are in it (MANIFEST.in), and not what Cython makes of them.
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", DIST, QUIVER_NO_EXTENSIONS="1")
     (sdist,) = DIST.glob("*.tar.gz")
-    (wheel,) = DIST.glob("*.whl")
     name, version = sdist.name.removesuffix(".tar.gz").rsplit("-", 1)
-    with tarfile.open(sdist) as archive:
+    with tempfile.TemporaryDirectory() as unpacked, tarfile.open(sdist) as archive:
         names = archive.getnames()
+        if lacking := missing(names, tracked()):
+            sys.exit(f"{sdist.name} lacks {', '.join(lacking)}: see MANIFEST.in")
+        archive.extractall(unpacked, filter="data")
+        tree = Path(unpacked, names[0].split("/")[0])
+        run(sys.executable, "-m", "build", "--wheel", "--outdir", DIST, cwd=tree)
+    (wheel,) = DIST.glob("*.whl")
     print(f"{sdist.name}: {len(names)} files; {wheel.name}: {wheel.stat().st_size >> 10} KiB")
     with tempfile.TemporaryDirectory() as folder:
         print("trying the wheel in an empty environment", flush=True)
