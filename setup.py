@@ -126,6 +126,7 @@ COMPILED = [
     "broker.protocols.stomp.frames",
     "broker.protocols.stomp.message_frame",
     "broker.protocols.output",
+    "broker.protocols.producers",
     "broker.protocols.stomp.sends",
     "broker.protocols.stomp.sent_message",
     "broker.queues.queue",

@@ -23,6 +23,7 @@ from broker.protocols.mqtt.published_message import message_of
 from broker.protocols.mqtt.reason_codes import FAILURE, ReasonCode
 from broker.protocols.mqtt.retained import publish_retained
 from broker.protocols.mqtt.topics import OWN_PREFIX, address_of, check_topic
+from broker.protocols.producers import HeldConnection, Producers, has_room
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ LARGE_SIZE: Final = 102400
 """Bytes of a payload from which it is kept outside of the journal, by the default of Core."""
 # What is handed over at a time of a payload.
 _CHUNK_SIZE: Final = 128 * 1024
-# Addresses of a session that are counted each for itself, and whose routing types are known.
+# Addresses whose routing types are known.
 _KNOWN_MAX: Final = 100
 _CODES: Final = {
     ErrorCode.SECURITY_EXCEPTION: ReasonCode.NOT_AUTHORIZED,
@@ -52,14 +53,8 @@ _CODES: Final = {
 }
 
 
-class PublishingConnection(Protocol):
+class PublishingConnection(HeldConnection, Protocol):
     """What this needs of its connection."""
-
-    def hold(self, then: Callable[[], object]) -> None:
-        """Look at no packet until resume(), which begins by calling `then()`."""
-
-    def resume(self) -> None:
-        """Go on; nothing where the connection is gone."""
 
     def write(self, packet: Acknowledgement) -> None:
         """Send a packet."""
@@ -107,8 +102,7 @@ class Publishing:
         self._state = state
         self._version = version
         self._clock = clock
-        self._new_producer = new_producer
-        self._uncounted = new_producer(None)
+        self._producers = Producers(new_producer)
         self._aliases: dict[int, str] = {}
         self._alias_max: int = max(parameters["topicAliasMaximum"], 0)
         self._open_max: int = parameters["receiveMaximum"]
@@ -147,7 +141,7 @@ class Publishing:
                 f"more than {self._open_max} messages that were not acknowledged",
             )
         address = address_of(topic, self._session.administration.wildcards)
-        if not self._has_room(address, go_on):
+        if not has_room(self._session, address, self._connection, go_on):
             return
         try:
             if address.startswith(OWN_PREFIX):
@@ -171,25 +165,6 @@ class Publishing:
         if topic is None:
             raise MqttError(ReasonCode.TOPIC_ALIAS_INVALID, f"unknown topic alias {alias}")
         return topic
-
-    def _has_room(self, address: str, go_on: Callable[[], object]) -> bool:
-        """Whether its address takes messages now; else the connection is held until it does."""
-        connection = self._connection
-        is_waiting = has_room = False
-
-        def grant(is_failing: bool) -> None:
-            # Where it fails, sending says so.
-            nonlocal has_room
-            has_room = True
-            if is_waiting:
-                connection.resume()
-
-        self._session.request_credits(address, grant)
-        if has_room:
-            return True
-        is_waiting = True
-        connection.hold(go_on)
-        return False
 
     def _take(self, packet: Publish, address: str) -> None:
         message = message_of(
@@ -220,7 +195,7 @@ class Publishing:
         else:
             session.accept(message)
             self._answer(packet)
-        self._count(address, len(packet.payload))
+        self._producers.count(session, address, len(packet.payload))
 
     def _routing_type(self, address: str) -> RoutingType | None:
         version = self._session.administration.version
@@ -230,16 +205,6 @@ class Publishing:
         if address not in self._types:
             self._types[address] = routing_type_of(self._session, address)
         return self._types[address]
-
-    def _count(self, address: str, size: int) -> None:
-        producers = self._session.producers
-        producer = producers.get(address)
-        if producer is None:
-            producer = self._uncounted
-            if len(producers) < _KNOWN_MAX:
-                producer = producers[address] = self._new_producer(address)
-        producer.sent_count += 1
-        producer.sent_bytes += size
 
     # --- payloads in parts --------------------------------------------------------------------
 
@@ -294,7 +259,7 @@ class Publishing:
             else:
                 session.uploads.end(size, _durable)
                 self._answer(packet)
-            self._count(incoming.address, size)
+            self._producers.count(session, incoming.address, size)
         except (BrokerError, JournalError) as error:
             self._incoming = None
             session.uploads.drop()

@@ -1,10 +1,7 @@
 """Messages that a client sends: SEND frames, with bodies whole or in parts.
 
-    SEND ─▶ destination there? ─▶ room at its address? ─▶ message ─▶ session ─▶ receipt
-                                        └─ no: the connection is held until there is
-
-Nothing is read from a connection that sends to a blocked address, and no later frame of it is
-looked at: the order of its frames stays.
+SEND ─▶ destination there? ─▶ room at its address? ─▶ message ─▶ session ─▶ receipt
+└─ no: the connection is held until there is
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from broker.errors import BrokerError
 from broker.model.core_layout import END_OF_BODY_SIZE
 from broker.model.message import Message
 from broker.model.message_types import MessageType
+from broker.protocols.producers import HeldConnection, Producers, has_room
 from broker.protocols.stomp.errors import StompError
 from broker.protocols.stomp.parameters import min_large_size
 from broker.protocols.stomp.sent_message import CONNECTION_ID, content_of, message_of
@@ -34,21 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Sends"]
 
-# Addresses of a session that are counted each for itself, as of Core's.
-_PRODUCERS_MAX: Final = 100
 _BYTES: Final = int(MessageType.BYTES)
 
 
-class SendingConnection(Protocol):
+class SendingConnection(HeldConnection, Protocol):
     """What sends need of their connection."""
 
     connection_id: str
-
-    def hold(self, then: Callable[[], object]) -> None:
-        """Look at no frame until resume(), which begins by calling `then()`."""
-
-    def resume(self) -> None:
-        """Go on; nothing where the connection is gone."""
 
     def answer(self, session: Session, receipt: str | None) -> None:
         """Send a receipt, if one is wanted, once what a session did is durable."""
@@ -89,9 +79,7 @@ class Sends:
         self._destinations = destinations
         self._subscriptions = subscriptions
         self._clock = clock
-        self._new_producer = new_producer
-        # Of addresses beyond those that are counted.
-        self._uncounted = new_producer(None)
+        self._producers = Producers(new_producer)
         self.large_size = min_large_size(parameters) if session.keeps_large_messages else -1
         self._sets_id: bool = (
             parameters["stompEnableMessageId"] or parameters["stomp-enable-message-id"]
@@ -117,7 +105,7 @@ class Sends:
             session = self._transactions.session(transaction)
         try:
             destination = self._destinations.for_sending(headers)
-            if not self._has_room(session, destination, go_on):
+            if not has_room(session, destination.name, self._connection, go_on):
                 return
             if frame.is_streamed:
                 self._begin(session, frame, self._message(frame, destination, _BYTES, b"", 0))
@@ -134,27 +122,6 @@ class Sends:
         except (BrokerError, JournalError) as error:
             self._drop()
             raise _not_sent(headers["destination"], error) from error
-
-    def _has_room(
-        self, session: Session, destination: Destination, go_on: Callable[[], object]
-    ) -> bool:
-        """Whether its address takes messages now; else the connection is held until it does."""
-        connection = self._connection
-        is_waiting = has_room = False
-
-        def grant(is_failing: bool) -> None:
-            # Where it fails, sending says so.
-            nonlocal has_room
-            has_room = True
-            if is_waiting:
-                connection.resume()
-
-        session.request_credits(destination.name, grant)
-        if has_room:
-            return True
-        is_waiting = True
-        connection.hold(go_on)
-        return False
 
     def _message(
         self, frame: Frame, destination: Destination, kind: int, body: bytes, message_id: int
@@ -173,18 +140,8 @@ class Sends:
         if receipt is not None:
             session.prewarm(message)
         session.accept(message)
-        self._count(session, message.address, size)
+        self._producers.count(session, message.address, size)
         self._connection.answer(session, receipt)
-
-    def _count(self, session: Session, address: str | None, size: int) -> None:
-        producers = session.producers
-        producer = producers.get(address)
-        if producer is None:
-            producer = self._uncounted
-            if len(producers) < _PRODUCERS_MAX:
-                producer = producers[address] = self._new_producer(address)
-        producer.sent_count += 1
-        producer.sent_bytes += size
 
     # --- large messages -----------------------------------------------------------------------
 
@@ -223,7 +180,7 @@ class Sends:
                 return
             self._upload = self._frame = None
             upload.send(_durable)
-            self._count(upload.session, upload.message.address, upload.size)
+            self._producers.count(upload.session, upload.message.address, upload.size)
         except (BrokerError, JournalError) as error:
             self._refuse(upload, error)
         self._connection.answer(upload.session, frame.headers.get("receipt"))
