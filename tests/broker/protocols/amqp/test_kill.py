@@ -50,16 +50,15 @@ class Clients:
 
     @contextlib.contextmanager
     def connected(self):
-        """A connection, until the broker is gone."""
-        with contextlib.suppress(*GONE):
-            connection = BlockingConnection(
-                f"amqp://127.0.0.1:{self.port}", timeout=20, allowed_mechs="ANONYMOUS"
-            )
-            try:
-                yield connection
-            finally:
-                with contextlib.suppress(*GONE):
-                    connection.close()
+        """A connection."""
+        connection = BlockingConnection(
+            f"amqp://127.0.0.1:{self.port}", timeout=20, allowed_mechs="ANONYMOUS"
+        )
+        try:
+            yield connection
+        finally:
+            with contextlib.suppress(*GONE):
+                connection.close()
 
     def new_message(self, queue, producer, number, unit):
         with self.lock:
@@ -79,7 +78,7 @@ class Clients:
 def produce(clients, queue):
     """Many in flight, each with its outcome."""
     flying, producer = [], f"p{next(clients.names)}"
-    with clients.connected() as connection:
+    with contextlib.suppress(*GONE), clients.connected() as connection:
         link = connection.create_sender(queue, options=[Capability("queue")]).link
         for number in itertools.count(1):
             connection.wait(lambda: link.credit > 0)
@@ -97,7 +96,7 @@ def produce(clients, queue):
 def transact(clients, queue):
     """Some messages a transaction, some of which are rolled back."""
     producer, numbers, unit = f"p{next(clients.names)}", itertools.count(1), None
-    with clients.connected() as connection:
+    with contextlib.suppress(*GONE), clients.connected() as connection:
         link = connection.create_sender(queue, options=[Capability("queue")]).link
         coordinator = connection.create_sender(None, options=[Coordinator()]).link
 
@@ -132,10 +131,13 @@ def transact(clients, queue):
         clients.noted("undone", unit)
 
 
-def consume(clients, queue, *, patience_s=0.5, rounds=None, credit=10, in_flight=1):
-    """Each message by itself; so many wait at most for the broker to confirm it."""
-    taken, flying, empty = [], [], 0
-    with clients.connected() as connection:
+def consume(clients, queue, *, patience_s=0.5, drains=False, credit=10, in_flight=1):
+    """Each message by itself; so many wait at most for the broker to confirm it.
+
+    With `drains` until the broker says that there is no more.
+    """
+    taken, flying = [], []
+    with contextlib.suppress(*GONE), clients.connected() as connection:
         receiver = connection.create_receiver(queue, credit, options=[Capability("queue")])
 
         def confirm():
@@ -144,15 +146,24 @@ def consume(clients, queue, *, patience_s=0.5, rounds=None, credit=10, in_flight
             clients.noted("done", unit)
             delivery.settle()
 
-        while rounds is None or empty < rounds:
+        def is_drained():
+            link = receiver.link
+            link.drain(0)
+            connection.wait(lambda: not (link.draining() or link.queued))
+            link.drained()
+            link.drain_mode = False
+            link.flow(credit - link.credit)
+            return not receiver.fetcher.has_message
+
+        while True:
             try:
                 message = receiver.receive(timeout=patience_s)
             except Timeout:
-                empty += 1
                 while flying:
                     confirm()
+                if drains and is_drained():
+                    break
                 continue
-            empty = 0
             unit = clients.noted("unit")
             taken.append(unit)
             clients.taken(unit, queue, message)
@@ -202,9 +213,7 @@ async def test_kill_9_loses_and_doubles_nothing(tmp_path, effort, max_messages):
     broker = await asyncio.to_thread(BrokerProcess, tmp_path, max_messages=max_messages)
     clients.port = broker.port
     for queue in QUEUES:
-        await asyncio.to_thread(
-            consume, clients, queue, patience_s=1, rounds=2, credit=200, in_flight=100
-        )
+        await asyncio.to_thread(consume, clients, queue, drains=True, credit=200, in_flight=100)
     assert await asyncio.to_thread(broker.stop) == 0
 
     history = clients.history
