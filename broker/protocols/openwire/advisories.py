@@ -1,7 +1,7 @@
 """Advisories: what happens in the broker, told to clients that consume ActiveMQ.Advisory topics.
 
 They are kept in no queue: a consumer that has not acknowledged what its window holds misses the
-next ones. Nobody else hears of them, and no other broker.
+next ones. Other protocols and other brokers do not get them.
 """
 
 from __future__ import annotations

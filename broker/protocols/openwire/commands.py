@@ -258,7 +258,7 @@ class FlushCommand(Command):
 
 @dataclass(slots=True)
 class ConnectionError(Command):
-    """What went wrong with something that nobody waits for."""
+    """What went wrong with a command that wants no answer."""
 
     exception: Throwable | None = field(Kind.THROWABLE)
     connection_id: ConnectionId | None = field(Kind.NESTED)

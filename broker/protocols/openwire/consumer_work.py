@@ -199,7 +199,7 @@ class ConsumerWork:
     def _nothing_for(
         self, consumer: OpenWireConsumer, destination: c.ActiveMQDestination | None
     ) -> None:
-        """Tell a consumer that there is no message."""
+        """Tell a consumer that the queue is empty."""
         self.send(c.MessageDispatch(consumer_id=consumer.info.consumer_id, destination=destination))
 
     def pull(self, pull: c.MessagePull) -> None:

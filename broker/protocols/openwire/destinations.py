@@ -1,11 +1,13 @@
 """What a destination of OpenWire means: an address and a queue, and what is made for it.
 
-queue://a.b             address a.b, queue a.b, ANYCAST
-topic://a.b             address a.b, MULTICAST, a queue for each subscription
-temp-queue://…          temporary: gone with the connection
-a,queue://b,topic://c   composite: each for itself
-a::q                    the queue q of the address a
-a.*.>                   wildcards, in consumers alone: a.*.#
+    queue://a.b             address a.b, queue a.b, ANYCAST
+    topic://a.b             address a.b, MULTICAST, a queue for each subscription
+    temp-queue://…          temporary: gone with the connection
+    a,queue://b,topic://c   composite: each for itself
+    a::q                    the queue q of the address a
+    a.*.>                   wildcards, in consumers alone: a.*.#
+
+What is missing is made, where the settings of its address say so.
 """
 
 from __future__ import annotations

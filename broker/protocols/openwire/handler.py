@@ -8,9 +8,9 @@
     TransactionInfo           begin, prepare, commit, rollback, recover
 
 A Response says that what its command asked for is durable; what is refused is answered by an
-ExceptionResponse. What is refused and nobody waits for is told by a ConnectionError: Artemis says
-nothing, and the message is lost. A frame that is no command is answered, and the connection stays;
-one whose size is not valid ends it, since the next one cannot be found.
+ExceptionResponse. If a command that wants no answer is refused, its client gets a ConnectionError:
+Artemis says nothing, and the message is lost. A frame that cannot be decoded is answered, and the
+connection stays. One whose size is not valid ends it, since the next one cannot be found.
 
 Until a client has shown who it is these limits hold: 64 KiB a frame, and the time of a handshake.
 """
@@ -163,7 +163,9 @@ class OpenWireConnection:
         if isinstance(command, c.Command):
             self.attempt(command, lambda: self._do(command))
         elif command is not None:
-            self._refuse(OpenWireError(f"a {type(command).__name__} is no command", IO_ERROR), None)
+            self._refuse(
+                OpenWireError(f"a {type(command).__name__} is not a command", IO_ERROR), None
+            )
 
     def _agree(self, theirs: WireFormatInfo) -> None:
         agreed = self._agreed = Agreement(self._ours, theirs)

@@ -33,7 +33,7 @@ _FRAMES_MAX: Final = 4096
 
 
 def broken(text: str) -> OpenWireError:
-    """Give the error of bytes that are no command."""
+    """Give the error of bytes that cannot be decoded."""
     return OpenWireError(text, IO_ERROR)
 
 

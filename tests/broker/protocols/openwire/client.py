@@ -81,8 +81,11 @@ class OpenWire:
         return await asyncio.wait_for(self.reader.readexactly(size), WAIT_S)
 
     async def next(self):
-        """The next command of the broker."""
-        return self.agreed.reader(await self.frame()).command()
+        """The next command of the broker, which may say meanwhile that it is there."""
+        while True:
+            found = self.agreed.reader(await self.frame()).command()
+            if not isinstance(found, c.KeepAliveInfo):
+                return found
 
     def put(self, command, wants=False):
         """Send a command."""

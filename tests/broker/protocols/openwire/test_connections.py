@@ -55,9 +55,9 @@ async def test_core_and_stomp_read_what_openwire_sends():
         consumer = await session.consumer("q")
         got = await consumer.receive(30)
         assert got.text == "grüße"
-        assert got.properties["JMSCorrelationID"] == "c"
-        assert got.properties["JMSType"] == "kind"
-        assert got.properties["__HDR_MESSAGE_ID"] == f"{CONNECTION}:1:1:1"
+        assert got.properties["JMSCorrelationID"].value == "c"
+        assert got.properties["JMSType"].value == "kind"
+        assert got.properties["__HDR_MESSAGE_ID"].value == f"{CONNECTION}:1:1:1"
         await got.acknowledge()
         await consumer.close()
         await client.ask(client.text(QUEUE, "for stomp"))
@@ -65,8 +65,8 @@ async def test_core_and_stomp_read_what_openwire_sends():
             stomp.put("SUBSCRIBE", {"id": "1", "destination": "q"})
             frame = await stomp.get("MESSAGE")
             assert frame.body == b"for stomp"
-            stomp.put("SEND", {"destination": "back", "a": "b"}, b"from stomp")
             await client.consume(c.ActiveMQQueue("back"))
+            stomp.put("SEND", {"destination": "back", "a": "b"}, b"from stomp")
             got = await client.message()
             assert text_of(got) == "from stomp"
 
