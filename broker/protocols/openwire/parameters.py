@@ -30,31 +30,50 @@ _FILTERS: Final = TEXTS.within(
     lambda texts: all(_FILTER.fullmatch(unquote(one)) for one in texts),
     "a filter and a number of words, as in Consumer.*.>;2",
 )
+_UNUSED: Final = "Taken for Artemis's sake, without a meaning here."
 PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
-    # Tell clients of connections and of destinations that are made and removed.
-    "supportAdvisory": AcceptorParameter(BOOLEAN, True),
-    # Taken for Artemis's sake: advisories are kept in no address here.
-    "suppressInternalManagementObjects": AcceptorParameter(BOOLEAN, True),
-    # ms of silence that end a connection, the client's if that is less; 0 is for ever.
-    "maxInactivityDuration": AcceptorParameter(at_least(LONG, 0), 30_000),
-    # ms before silence counts. The name is Artemis's.
-    "maxInactivityDurationInitalDelay": AcceptorParameter(at_least(LONG, 0), 10_000),
-    # Send KeepAliveInfo where nothing else was sent; without it silence is for ever.
-    "useKeepAlive": AcceptorParameter(BOOLEAN, True),
-    # Of `failover:` clients: a message id is a duplicate id.
-    "openwireUseDuplicateDetectionOnFailover": AcceptorParameter(BOOLEAN, True),
-    # Queues whose names begin with a filter's words are those of an address: `Consumer.*.>;2`.
-    "virtualTopicConsumerWildcards": AcceptorParameter(_FILTERS, ()),
-    "virtualTopicConsumerLruCacheMax": AcceptorParameter(at_least(INT, 0), 10_000),
-    # In BrokerInfo, advisories and errors.
-    "brokerName": AcceptorParameter(TEXT, "localhost"),
-    # Bytes of a frame, of a client that has logged in: ours, by the name of Classic's option.
-    "maxFrameSize": AcceptorParameter(between(INT, 1024, _INT_MAX), FRAME_SIZE_MAX),
-    # Of Artemis's threads and buffers; taken, and without a meaning here.
-    "openwireMaxPacketChunkSize": AcceptorParameter(INT, 102_400),
-    "openWireDestinationCacheSize": AcceptorParameter(power_of_two(INT), 16),
-    "actorThresholdBytes": AcceptorParameter(INT, -1),
-    "rebalanceClusterClients": AcceptorParameter(BOOLEAN, False),
-    "updateClusterClients": AcceptorParameter(BOOLEAN, False),
-    "updateClusterClientsOnRemove": AcceptorParameter(BOOLEAN, False),
+    "supportAdvisory": AcceptorParameter(
+        BOOLEAN,
+        True,
+        "Tell consumers of ActiveMQ.Advisory topics of connections, and of destinations that are "
+        "made and removed.",
+    ),
+    "suppressInternalManagementObjects": AcceptorParameter(BOOLEAN, True, _UNUSED),
+    "maxInactivityDuration": AcceptorParameter(
+        at_least(LONG, 0),
+        30_000,
+        "Milliseconds of silence that end a connection; the client's number if that is less. 0 "
+        "for ever.",
+    ),
+    # The name is Artemis's.
+    "maxInactivityDurationInitalDelay": AcceptorParameter(
+        at_least(LONG, 0), 10_000, "Milliseconds before silence counts."
+    ),
+    "useKeepAlive": AcceptorParameter(
+        BOOLEAN,
+        True,
+        "Send KeepAliveInfo where nothing else was sent; without it silence is for ever.",
+    ),
+    "openwireUseDuplicateDetectionOnFailover": AcceptorParameter(
+        BOOLEAN, True, "The message id of a client with failover is a duplicate id."
+    ),
+    "virtualTopicConsumerWildcards": AcceptorParameter(
+        _FILTERS,
+        (),
+        "Filters and numbers, by commas, such as Consumer.*.%3E%3B2: queues of these names are "
+        "those of the address behind so many words.",
+    ),
+    "virtualTopicConsumerLruCacheMax": AcceptorParameter(at_least(INT, 0), 10_000, _UNUSED),
+    "brokerName": AcceptorParameter(TEXT, "localhost", "What clients are told."),
+    "maxFrameSize": AcceptorParameter(
+        between(INT, 1024, _INT_MAX),
+        FRAME_SIZE_MAX,
+        "Bytes of a frame from a client that has logged in. Artemis has no such limit.",
+    ),
+    "openwireMaxPacketChunkSize": AcceptorParameter(INT, 102_400, _UNUSED),
+    "openWireDestinationCacheSize": AcceptorParameter(power_of_two(INT), 16, _UNUSED),
+    "actorThresholdBytes": AcceptorParameter(INT, -1, _UNUSED),
+    "rebalanceClusterClients": AcceptorParameter(BOOLEAN, False, _UNUSED),
+    "updateClusterClients": AcceptorParameter(BOOLEAN, False, _UNUSED),
+    "updateClusterClientsOnRemove": AcceptorParameter(BOOLEAN, False, _UNUSED),
 }
