@@ -148,6 +148,18 @@ class ClientAdministration:
         self._session.temporary.discard(plain)
         self._session.context.note()
 
+    def delete_address(self, name: str) -> None:
+        """Remove an address that has no queue; nothing where there is none of that name.
+
+        Raises:
+            BrokerError: no permission, or it has queues.
+        """
+        name, _ = self._prefixes.split(name)
+        self._permissions.check("deleteAddress", name, None)
+        if name in self._addresses.by_name:
+            self._addresses.delete(name)
+            self._session.context.note()
+
     def query_queue(self, name: str) -> QueueQuery:
         """Tell what is known of a queue name, which may be qualified."""
         address, plain = self._prefixes.split_queue(name)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from broker.model.properties import Property
     from broker.queues.consumer import Consumer
     from broker.queues.reference import Reference
     from broker.routing.dead_letters import DeadLetters
@@ -138,18 +139,60 @@ class Settlement:
         consumer.queue.cancel(references)
         self._end(done, arguments)
 
+    def give_back(
+        self,
+        consumer_id: int,
+        seen: Collection[int],
+        unseen: Collection[int],
+        done: After,
+        *arguments: object,
+    ) -> None:
+        """Give messages back to the queue together, in their order, as modify() does.
+
+        Args:
+            consumer_id: that was given them.
+            seen: their delivery counts.
+            unseen: that of these does not.
+            done: called once what is recorded of it is durable.
+            *arguments: for `done`.
+
+        Raises:
+            BrokerError: one was not delivered.
+        """
+        consumer, references = self._take(consumer_id, [*seen, *unseen])
+        uncounted = set(unseen)
+        for reference in references:
+            if reference.message.message_id in uncounted:
+                reference.delivery_count -= 1
+        consumer.queue.cancel(references)
+        self._end(done, arguments)
+
     def reject(
-        self, consumer_id: int, message_ids: Collection[int], done: After, *arguments: object
+        self,
+        consumer_id: int,
+        message_ids: Collection[int],
+        done: After,
+        *arguments: object,
+        properties: Collection[Property] = (),
     ) -> None:
         """Move messages to the dead letter address, however often they were delivered.
 
         Without an address, or without a queue there, they are dropped, as in Artemis.
+
+        Args:
+            consumer_id: that was given them.
+            message_ids: which.
+            done: called once what is recorded of it is durable.
+            *arguments: for `done`.
+            properties: that they get, and their copies at the dead letter address.
 
         Raises:
             BrokerError: one was not delivered.
         """
         _, references = self._take(consumer_id, message_ids)
         for reference in references:
+            for one in properties:
+                reference.message.set(one.name, one.type, one.value)
             self._dead_letters.kill(reference)
         self._end(done, arguments)
 

@@ -119,6 +119,14 @@ class XaResource:
             raise XaError(XaCode.PROTOCOL, f"Transaction is not suspended {xid}")
         found.state = TransactionState.ACTIVE
 
+    def transaction(self, xid: Xid) -> Transaction:
+        """Give a transaction for `Session.within()`: its session works for several at a time.
+
+        Raises:
+            XaError: there is none of that name.
+        """
+        return self._transactions.get(xid)
+
     def suspend(self) -> None:
         """Leave the transaction for now.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker.model.address import ESCAPE, SEPARATOR, split_fqqn
 from broker.protocols.mqtt.errors import MqttError
 from broker.protocols.mqtt.reason_codes import ReasonCode
+from broker.protocols.name_syntax import converted, syntax_of
 
 if TYPE_CHECKING:
     from broker.model.address import WildcardConfiguration
@@ -103,7 +104,7 @@ def address_of(topic: str, wildcards: WildcardConfiguration) -> str:
     >>> address_of("foo1.0/bar/+", DEFAULT_WILDCARDS)
     'foo1\\.0.bar.*'
     """
-    return _converted(topic, _MQTT, _syntax(wildcards), _MQTT)
+    return converted(topic, _MQTT, syntax_of(wildcards), _MQTT)
 
 
 @lru_cache(maxsize=_NAMES_MAX)
@@ -114,46 +115,6 @@ def topic_of(address: str, wildcards: WildcardConfiguration) -> str:
     >>> topic_of("foo1\\.0.bar", DEFAULT_WILDCARDS), topic_of("a/b", DEFAULT_WILDCARDS)
     ('foo1.0/bar', 'a\\/b')
     """
-    own = _syntax(wildcards)
+    own = syntax_of(wildcards)
     # A doubled backslash says as well that a client of MQTT made it; Artemis doubles that again.
-    return _converted(split_fqqn(address)[0], own, _MQTT, own + ESCAPE)
-
-
-def _syntax(wildcards: WildcardConfiguration) -> str:
-    return wildcards.delimiter + wildcards.single_word + wildcards.any_words
-
-
-def _converted(text: str, source: str, target: str, escaped: str) -> str:
-    """Give a name in another syntax; both are delimiter, single word, any words.
-
-    One that has any of `escaped` behind a backslash was converted before, from the other one.
-    """
-    if source == target:
-        return text
-    is_escaped = any(ESCAPE + one in text for one in escaped)
-    if not is_escaped:
-        text = text.replace(ESCAPE, ESCAPE * 2)
-        for old, new in zip(source, target, strict=True):
-            if old != new:
-                text = text.replace(new, ESCAPE + new)
-    other = dict(zip(source, target, strict=True))
-    made = []
-    previous = ""
-    for character in text:
-        made.append(character if previous == ESCAPE else other.get(character, character))
-        previous = character
-    return _unescaped("".join(made), source) if is_escaped else "".join(made)
-
-
-def _unescaped(text: str, own: str) -> str:
-    made = []
-    characters = iter(text)
-    for character in characters:
-        if character == ESCAPE:
-            following = next(characters, "")
-            if following != ESCAPE and following not in own:
-                made.append(ESCAPE)
-            made.append(following)
-        else:
-            made.append(character)
-    return "".join(made)
+    return converted(split_fqqn(address)[0], own, _MQTT, own + ESCAPE)

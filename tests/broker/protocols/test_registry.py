@@ -46,12 +46,12 @@ def line(tmp_path, monkeypatch):
     install(tmp_path / "site", monkeypatch, {"LINE": "line_protocol:LINE"}, line_protocol=FACTORY)
 
 
-def test_amqp_core_mqtt_and_stomp_are_installed():
-    assert list(installed_protocols()) == ["AMQP", "CORE", "MQTT", "STOMP"]
+def test_those_of_this_distribution_are_installed():
+    assert list(installed_protocols()) == ["AMQP", "CORE", "MQTT", "OPENWIRE", "STOMP"]
 
 
 def test_another_distribution_brings_one(line):
-    assert list(installed_protocols()) == ["AMQP", "CORE", "LINE", "MQTT", "STOMP"]
+    assert list(installed_protocols()) == ["AMQP", "CORE", "LINE", "MQTT", "OPENWIRE", "STOMP"]
 
 
 @pytest.mark.parametrize(

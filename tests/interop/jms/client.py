@@ -62,37 +62,18 @@ class JmsError(Exception):
     """The client threw; the message is its exception's text."""
 
 
-class JmsClient:
-    """One JVM with the client, against one broker; a scenario at a time.
+class ScenarioClient:
+    """One JVM with a program that takes scenarios, one at a time.
 
     Args:
-        port: of the broker, on this machine.
-        user: who the client is; None says nothing.
-        password: of that user.
-        host: as the client calls this machine, or a multicast group.
-        scheme: `udp` where the client discovers its broker.
-        newest: with the newest release's jars, whose JMS is Jakarta's.
-        parameters: more of the URL.
+        class_path: of the program.
+        program: its class.
+        url: of the broker.
     """
 
-    def __init__(
-        self,
-        port,
-        user=None,
-        password=None,
-        *,
-        host="127.0.0.1",
-        scheme="tcp",
-        newest=False,
-        **parameters,
-    ):
-        class_path = newest_class_path() if newest else f"{classes()}:{jar()}"
-        if user is not None:
-            parameters |= {"user": user, "password": password}
-        query = "&".join(f"{name}={value}" for name, value in parameters.items())
-        url = f"{scheme}://{host}:{port}" + (f"?{query}" if query else "")
+    def __init__(self, class_path, program, url):
         self._process = subprocess.Popen(
-            [tool("java"), "-cp", class_path, "JmsClient", url],
+            [tool("java"), "-cp", class_path, program, url],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -124,3 +105,35 @@ class JmsClient:
         self._process.stdin.close()
         self._process.wait(60)
         self._process.stdout.close()
+
+
+class JmsClient(ScenarioClient):
+    """One JVM with the client, against one broker; a scenario at a time.
+
+    Args:
+        port: of the broker, on this machine.
+        user: who the client is; None says nothing.
+        password: of that user.
+        host: as the client calls this machine, or a multicast group.
+        scheme: `udp` where the client discovers its broker.
+        newest: with the newest release's jars, whose JMS is Jakarta's.
+        parameters: more of the URL.
+    """
+
+    def __init__(
+        self,
+        port,
+        user=None,
+        password=None,
+        *,
+        host="127.0.0.1",
+        scheme="tcp",
+        newest=False,
+        **parameters,
+    ):
+        class_path = newest_class_path() if newest else f"{classes()}:{jar()}"
+        if user is not None:
+            parameters |= {"user": user, "password": password}
+        query = "&".join(f"{name}={value}" for name, value in parameters.items())
+        url = f"{scheme}://{host}:{port}" + (f"?{query}" if query else "")
+        super().__init__(class_path, "JmsClient", url)

@@ -1,0 +1,1 @@
+"""OpenWire: ActiveMQ Classic's protocol, as Artemis serves it."""

@@ -1,0 +1,429 @@
+"""A connection that speaks OpenWire: its commands to calls of sessions, answers once durable.
+
+    WireFormatInfo            version and encoding, wire_format.py; then BrokerInfo
+    ConnectionInfo            user, client id
+    SessionInfo, ConsumerInfo, ProducerInfo, RemoveInfo     client_work.py
+    messages                  sends.py           in a transaction, transactions.py
+    MessageAck, MessagePull   acknowledgements.py, consumers.py
+    TransactionInfo           begin, prepare, commit, rollback, recover
+
+A Response says that what its command asked for is durable; what is refused is answered by an
+ExceptionResponse. If a command that wants no answer is refused, its client gets a ConnectionError:
+Artemis says nothing, and the message is lost. A frame that cannot be decoded is answered, and the
+connection stays. One whose size is not valid ends it, since the next one cannot be found.
+
+Until a client has shown who it is these limits hold: 64 KiB a frame, and the time of a handshake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.errors import BrokerError
+from broker.notifications import Origin
+from broker.protocols.openwire import commands as c
+from broker.protocols.openwire.client_work import ClientWork
+from broker.protocols.openwire.errors import (
+    INVALID_CLIENT_ID,
+    IO_ERROR,
+    OpenWireError,
+    java_class,
+)
+from broker.protocols.openwire.framing import FrameReader
+from broker.protocols.openwire.identifiers import BrokerId, ConnectionId
+from broker.protocols.openwire.inactivity import Inactivity
+from broker.protocols.openwire.transactions import xa_error
+from broker.protocols.openwire.wire_format import Agreement, WireFormatInfo, own_wire_format
+from broker.transactions.xa import XaError
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker.protocols.openwire.fields import DataType
+    from broker.protocols.openwire.protocol import OpenWireProtocol
+    from broker.protocols.peer import Peer, Sessions
+    from broker.sessions.session import Session
+
+__all__ = ["OpenWireConnection"]
+
+log = logging.getLogger("broker")
+
+_UNKNOWN_FRAME_MAX: Final = 64 * 1024
+
+
+class OpenWireConnection:
+    """See the module's text.
+
+    Args:
+        sessions: the broker.
+        protocol: all connections of it.
+        peer: the socket.
+        parameters: of the acceptor.
+
+    Attributes:
+        client_id: that the client chose; None until it has.
+        remote: address of the client.
+        name: of the broker.
+        is_fault_tolerant: its client comes back, and sends again what was not answered.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        protocol: OpenWireProtocol,
+        peer: Peer,
+        parameters: Mapping[str, Any],
+    ) -> None:
+        self.sessions = sessions
+        self.protocol = protocol
+        self._peer = peer
+        self.parameters = parameters
+        self.remote = peer.remote
+        self.name: str = parameters["brokerName"]
+        self.client_id: str | None = None
+        self.user: str | None = None
+        self.is_fault_tolerant = False
+        self._reader = FrameReader(_UNKNOWN_FRAME_MAX)
+        self._ours = own_wire_format(
+            max_inactivity_ms=parameters["maxInactivityDuration"],
+            initial_delay_ms=parameters["maxInactivityDurationInitalDelay"],
+            max_frame_size=parameters["maxFrameSize"],
+        )
+        self._agreed: Agreement | None = None
+        self._inactivity = Inactivity(
+            peer, sessions, asyncio.get_running_loop(), self._keep_alive, parameters
+        )
+        self._work: ClientWork | None = None
+        self._connection_info: c.ConnectionInfo | None = None
+        # What to begin with behind a hold; None while nothing is held.
+        self._then: Callable[[], object] | None = None
+        self._is_working = False
+        # No frame is looked at any more.
+        self._is_ending = False
+        self._is_lost = False
+        peer.write(self._ours.encode())
+
+    @property
+    def origin(self) -> Origin:
+        """What sessions, and those who manage the broker, know of the connection."""
+        peer = self._peer
+        return Origin(
+            peer.connection_id, peer.remote, peer.local, self.client_id, "OPENWIRE", peer.created_ms
+        )
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the socket takes what is written."""
+        return not self._peer.is_paused
+
+    # --- frames -------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Take the next bytes."""
+        if self._is_ending:
+            return
+        self._reader.feed(data)
+        self._look()
+        if self._work is None:
+            self._inactivity.note(has_partial=self._reader.has_partial)
+
+    def _look(self) -> None:
+        """Look at frames as long as there are, and nothing is held."""
+        if self._is_working:
+            return
+        self._is_working = True
+        try:
+            while self._then is None and not self._is_ending:
+                frame = self._reader.next()
+                if frame is None:
+                    return
+                self._take(frame)
+        except OpenWireError as error:
+            # The next frame cannot be found.
+            self._refuse(error, None)
+            self._end()
+        finally:
+            self._is_working = False
+
+    def _take(self, frame: bytes) -> None:
+        if self._agreed is None:
+            self._agree(WireFormatInfo.decode(frame))
+            return
+        try:
+            command = self._agreed.reader(frame).command()
+        except OpenWireError as error:
+            log.debug("%s: %s", self.remote, error.text)
+            self._refuse(error, None)
+            if self._work is None:
+                self._end()
+            return
+        if isinstance(command, c.Command):
+            self.attempt(command, lambda: self._do(command))
+        elif command is not None:
+            self._refuse(
+                OpenWireError(f"a {type(command).__name__} is not a command", IO_ERROR), None
+            )
+
+    def _agree(self, theirs: WireFormatInfo) -> None:
+        agreed = self._agreed = Agreement(self._ours, theirs)
+        self._inactivity.agreed(agreed)
+        peer = self._peer
+        self.send(
+            c.BrokerInfo(
+                broker_id=BrokerId(self.sessions.node_id),
+                broker_url=f"tcp://{peer.local}",
+                broker_name=self.name,
+            )
+        )
+
+    def _do(self, command: c.Command) -> None:
+        """Do what a command asks for.
+
+        Raises:
+            OpenWireError: it is refused.
+            BrokerError: likewise.
+            XaError: likewise.
+            JournalError: the storage has failed.
+        """
+        if isinstance(command, c.KeepAliveInfo):
+            return
+        if isinstance(command, c.ShutdownInfo):
+            self._shut_down(command)
+            return
+        if isinstance(command, c.ConnectionInfo):
+            self._log_in(command)
+            return
+        if isinstance(command, _NOT_FROM_CLIENTS):
+            raise OpenWireError("not implemented! ")
+        work = self._work
+        if work is None:
+            raise OpenWireError(f"a {type(command).__name__} before ConnectionInfo", closes=True)
+        if isinstance(command, c.RemoveInfo) and isinstance(command.object_id, ConnectionId):
+            self._leave(command)
+        elif not work.take(command):
+            self.answer(command, None)
+
+    def attempt(self, command: c.Command, step: Callable[[], object]) -> None:
+        """Do a step of what a command asks for, or refuse it."""
+        if self._is_lost:
+            return
+        try:
+            step()
+        except OpenWireError as error:
+            self._refuse(error, command)
+        except XaError as error:
+            self._refuse(xa_error(error), command)
+        except BrokerError as error:
+            self._refuse(OpenWireError(error.text, java_class(error)), command)
+        except JournalError as error:
+            self._refuse(OpenWireError(f"AMQ229133: {error}", IO_ERROR), command)
+
+    def hold(self, then: Callable[[], object]) -> None:
+        """Look at no frame until resume(), which begins by calling `then()`."""
+        assert self._then is None, "one thing at a time"
+        self._then = then
+        self._peer.hold_reading()
+
+    def resume(self) -> None:
+        """Go on; nothing where the connection is gone."""
+        then, self._then = self._then, None
+        if self._is_lost or then is None:
+            return
+        self._peer.release_reading()
+        if self._is_ending:
+            return
+        then()
+        self._look()
+
+    def waits(self, message: c.ActiveMQMessage, *, is_waiting: bool) -> None:
+        """A message waits for room, or does no longer: silence does not count meanwhile."""
+        self._inactivity.waiting_count += 1 if is_waiting else -1
+
+    # --- answers ------------------------------------------------------------------------------
+
+    def send(self, command: DataType) -> None:
+        """Write a command."""
+        agreed = self._agreed
+        if agreed is None or self._is_lost:
+            return
+        self._peer.write(agreed.write(command, has_size=agreed.has_size))
+        self._inactivity.wrote()
+
+    def answer(self, command: c.Command, session: Session | None) -> None:
+        """Answer a command, if that is wanted, once what a session did is durable."""
+        if not command.response_required:
+            return
+        if session is None:
+            self.respond(None, c.Response(correlation_id=command.command_id))
+        else:
+            session.context.then(self.respond, (c.Response(correlation_id=command.command_id),))
+
+    def respond(self, error: Exception | None, response: c.Response) -> None:
+        """Write an answer, or why the storage has not taken it."""
+        if error is None:
+            self.send(response)
+            return
+        self.send(
+            c.ExceptionResponse(
+                correlation_id=response.correlation_id,
+                exception=c.Throwable(IO_ERROR, f"AMQ229133: {error}"),
+            )
+        )
+
+    def _refuse(self, error: OpenWireError, command: c.Command | None) -> None:
+        """Tell the client why something is not done."""
+        told = c.Throwable(error.java_class, error.text)
+        if command is None:
+            self.send(c.ExceptionResponse(exception=told))
+        elif command.response_required:
+            self.send(c.ExceptionResponse(correlation_id=command.command_id, exception=told))
+        else:
+            log.warning("%s: %s is refused: %s", self.remote, type(command).__name__, error.text)
+            self.send(c.ConnectionError(exception=told))
+        if error.closes:
+            self._end()
+
+    # --- the connection -----------------------------------------------------------------------
+
+    def _log_in(self, info: c.ConnectionInfo) -> None:
+        if self._work is not None:
+            # A client that comes back says so again.
+            self.answer(info, None)
+            return
+        if not info.client_id:
+            raise OpenWireError(
+                "No clientID specified for connection request", INVALID_CLIENT_ID, closes=True
+            )
+        try:
+            self.user = self.sessions.authenticate(info.user_name, info.password, self._peer.remote)
+        except BrokerError as error:
+            raise OpenWireError(
+                f"User name [{info.user_name}] or password is invalid.",
+                "java.lang.SecurityException",
+                closes=True,
+            ) from error
+        self.protocol.enter(
+            info.client_id, self, comes_back=info.failover_reconnect, name=self.name
+        )
+        self.client_id = info.client_id
+        self.is_fault_tolerant = info.fault_tolerant
+        self._connection_info = info
+        try:
+            self._work = ClientWork(self, info)
+        except BrokerError as error:
+            self.protocol.leave(info.client_id, self)
+            raise OpenWireError(error.text, java_class(error), closes=True) from error
+        self._reader.max_size = self.parameters["maxFrameSize"]
+        self._inactivity.known()
+        if self.parameters["supportAdvisory"]:
+            self.protocol.advisories.connection(info)
+        self.answer(info, None)
+
+    def _leave(self, command: c.RemoveInfo) -> None:
+        """The client ends; it may come again on the same socket."""
+        work, self._work = self._work, None
+        if work is not None:
+            work.close(has_failed=False, last_delivered=command.last_delivered_sequence_id)
+        if self.client_id is not None:
+            self.protocol.leave(self.client_id, self)
+        if work is not None:
+            self.answer(command, work.session)
+
+    def _shut_down(self, command: c.ShutdownInfo) -> None:
+        work = self._work
+        if work is not None:
+            self._leave(c.RemoveInfo())
+            work.session.context.after(self._shut, command)
+        else:
+            self._shut(None, command)
+
+    def _shut(self, error: Exception | None, command: c.ShutdownInfo) -> None:
+        if command.response_required:
+            self.respond(error, c.Response(correlation_id=command.command_id))
+        self._end()
+
+    def _end(self) -> None:
+        """Close the socket behind what was written."""
+        self._is_ending = True
+        self._close_work()
+        self._peer.close()
+
+    def _close_work(self) -> None:
+        self._inactivity.stop()
+        work, self._work = self._work, None
+        if work is not None:
+            work.close(has_failed=True, last_delivered=None)
+        if self.client_id is not None:
+            self.protocol.leave(self.client_id, self)
+
+    def _keep_alive(self) -> None:
+        self.send(c.KeepAliveInfo())
+
+    def pause(self) -> None:
+        """The peer does not read."""
+        if self._work is not None:
+            self._work.pause()
+
+    def go_on(self) -> None:
+        """The peer reads again."""
+        if self._work is not None:
+            self._work.go_on()
+
+    def lost(self, error: Exception | None) -> None:
+        """The socket is gone: with it all of its sessions end."""
+        self._is_lost = self._is_ending = True
+        self.sessions.disconnected(self)
+        if error is not None:
+            log.info("AMQ222061: %s: connection lost: %s", self._peer.remote, error)
+        self._close_work()
+
+    def check(self) -> None:
+        """End it if it was silent for longer than it may be, or is too slow to log in."""
+        if self._inactivity.is_over(is_known=self._work is not None):
+            self.abort()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self._is_ending = True
+        self._close_work()
+        self._peer.abort()
+
+    def taken_over(self) -> None:
+        """Its client has come back on another connection."""
+        log.info("%s: client %s has connected again", self.remote, self.client_id)
+        self.abort()
+
+    def _fail(self, text: str) -> None:
+        if self._is_ending:
+            self._peer.abort()
+            return
+        self.send(c.ConnectionError(exception=c.Throwable(IO_ERROR, text)))
+        self._end()
+
+    def connection_error(self, text: str) -> None:
+        """Something of the client is gone: tell it, and end the connection."""
+        self._fail(text)
+
+    def fail(self) -> None:
+        """End it with all its sessions: an operator wants it so."""
+        self._fail("the connection was closed by an operator")
+
+    def kill(self, session: Session) -> None:
+        """End it with all its sessions: one of them is too slow."""
+        self._fail(f"the connection was closed: a consumer of session {session.name} is too slow")
+
+    def close_session(self, session: Session) -> None:
+        """End a session: a client of OpenWire learns of that by its connection's end alone."""
+        self._fail(f"session {session.name} was closed by an operator")
+
+    def disconnect(self) -> None:
+        """The broker stops: close it; a client with `failover:` goes elsewhere."""
+        self._is_ending = True
+        self._inactivity.stop()
+        self._peer.close()
+
+
+_NOT_FROM_CLIENTS: Final = (c.BrokerInfo, c.ControlCommand, c.FlushCommand, c.ConnectionError)

@@ -1,0 +1,137 @@
+"""ActiveMQ Classic's JMS client works with our broker as with Artemis, unchanged."""
+
+import pytest
+
+from tests.broker.serve import BrokerProcess
+from tests.interop.artemis import PeerUnavailableError
+from tests.interop.openwire.client import OpenWireClient
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+TYPES = (
+    "[ActiveMQMessage, grüße € 😀 NUL, null, 7b, [b=-1, c=x, d=2.5, f=1.5, i=3, l=1099511627776, "
+    "s=-2, t=text, y=[1, 2], z=true], [true, 1, q, 5, 6, 7.5, s, [9]], [o, 1]]"
+)
+HEADERS = (
+    "[kind, c-1, topic://answers, true, 1, 7, true, false, true, 0, [boolean=Boolean:true, "
+    "byte=Byte:3, double=Double:0.5, float=Float:0.25, int=Integer:1, long=Long:2, short=Short:4, "
+    "text=String:t]]"
+)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    running = BrokerProcess(tmp_path_factory.mktemp("openwire"))
+    yield running
+    assert running.stop() == 0
+
+
+def client_of(url):
+    try:
+        return OpenWireClient(url)
+    except PeerUnavailableError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="module")
+def client(broker):
+    made = client_of(f"tcp://127.0.0.1:{broker.port}")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def new_client():
+    made = []
+
+    def new(broker):
+        made.append(client_of(f"tcp://127.0.0.1:{broker.port}"))
+        return made[-1]
+
+    yield new
+    for one in made:
+        one.close()
+
+
+SCENARIOS = [
+    ("types", TYPES),
+    ("compressed", TYPES),
+    ("headers", HEADERS),
+    ("modes", "[m2true, m2]"),
+    ("transactions", "[null, kept, kepttrue2, answer, answer]"),
+    ("redelivery", "[r0, r0, r1, r0true]"),
+    ("topic", "[t] [t]"),
+    ("durable", "[kept, busy, InvalidDestinationException]"),
+    ("browse", "[b0, b1, b2, b0, b1, b2, false, b0, b1, b2]"),
+    ("selectors", "[[1, 3], [4], [5], [0, 2]]"),
+    ("badSelector", "InvalidSelectorException"),
+    ("composite", "[c, c, c]"),
+    ("wildcards", "[1] [1, 2]"),
+    ("temporary", "pongtopic"),
+    ("pull", "[null, null, p0, p1, p2, null]"),
+    ("expiry", "[here]"),
+    ("groups", "6 0"),
+    ("scheduled", "latertrue"),
+    ("noLocal", "[] [own]"),
+    ("window", "50"),
+    ("clientId", "InvalidClientIDException"),
+    ("advisories", "true true"),
+    ("priorities", "[9, 4, 1]"),
+    ("xa", "[0, null, x, x, -4, []]"),
+]
+
+
+@pytest.mark.parametrize(("scenario", "found"), SCENARIOS)
+def test_scenario(client, scenario, found):
+    assert client.run(scenario, f"place.{scenario}") == found
+
+
+def test_large_messages(client):
+    assert client.run("large", "place.large", 5_000_000) == "truebehind"
+
+
+@pytest.mark.parametrize("version", [1, 6, 10])
+@pytest.mark.parametrize("is_tight", [False, True])
+def test_older_versions_loose_and_tight(broker, version, is_tight):
+    tight = str(is_tight).lower()
+    options = f"wireFormat.version={version}&wireFormat.tightEncodingEnabled={tight}"
+    client = client_of(f"tcp://127.0.0.1:{broker.port}?{options}")
+    try:
+        place = f"place.{version}.{is_tight}"
+        assert client.run("types", place) == TYPES
+        assert client.run("headers", place) == HEADERS
+    finally:
+        client.close()
+
+
+def test_messages_outlive_kill_9(tmp_path, new_client):
+    broker = BrokerProcess(tmp_path)
+    assert new_client(broker).run("send", "q", 20, "m") == "20"
+    broker.kill()
+
+    broker = BrokerProcess(tmp_path)
+    found = new_client(broker).run("receive", "q")
+
+    assert found == f"[{', '.join(f'm{number}' for number in range(20))}]"
+    # What was acknowledged stays so.
+    broker.kill()
+    broker = BrokerProcess(tmp_path)
+    assert new_client(broker).run("receive", "q") == "[]"
+    assert broker.stop() == 0
+
+
+@pytest.mark.parametrize(("decision", "rest"), [("commit", "[m1, new]"), ("rollback", "[m0, m1]")])
+def test_prepared_transactions_outlive_kill_9(tmp_path, new_client, decision, rest):
+    broker = BrokerProcess(tmp_path)
+    client = new_client(broker)
+    client.run("send", "q", 2, "m")
+    assert client.run("xaPrepare", "q") == "m0"
+    broker.kill()
+
+    broker = BrokerProcess(tmp_path)
+    client = new_client(broker)
+    assert client.run("xaRecover", decision) == "1"
+    assert client.run("xaRecover", decision) == "0"
+
+    assert client.run("receive", "q") == rest
+    assert broker.stop() == 0
