@@ -146,6 +146,7 @@ COMPILED = [
     "broker.storage.manager",
     "broker.storage.null_storage",
     "broker.storage.page_appends",
+    "broker.transactions.transaction",
     "broker.records.page_records",
     "broker.transport.connection",
     "broker.routing.cached_routes",

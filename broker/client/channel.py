@@ -90,26 +90,46 @@ class Channel:
         """Send a packet that the broker does not answer."""
         self._write(packet)
 
-    def call(self, packet: Packet, expected: type[Packet] = NullResponse) -> Reply[Packet]:
-        """Send a request; give its answer, which is of the `expected` class or an error."""
-        reply: Reply[Packet] = Reply()
+    def call(
+        self,
+        packet: Packet,
+        expected: type[Packet] = NullResponse,
+        reply: Reply[Packet] | None = None,
+    ) -> Reply[Packet]:
+        """Send a request; give its answer, which is of the `expected` class or an error.
+
+        Args:
+            packet: the request.
+            expected: what answers it.
+            reply: takes the answer; None makes one.
+        """
+        if reply is None:
+            reply = Reply()
         self._calls.append(_Call(packet, expected, reply))
         if len(self._calls) == 1:
             self._write(packet)
         return reply
 
-    def call_correlated(self, packet: Send | SendContinuation | Commit) -> Reply[Packet]:
-        """Send a request that other requests may overtake; the answer says which it belongs to."""
+    def call_correlated(
+        self, packet: Send | SendContinuation | Commit, reply: Reply[Packet] | None = None
+    ) -> Reply[Packet]:
+        """Send a request that other requests may overtake; the answer says which it belongs to.
+
+        Args:
+            packet: the request.
+            reply: takes the answer; None makes one.
+        """
         version = self._known_version()
         least = versions.COMMIT_CORRELATION
         if not isinstance(packet, Commit):
             packet.requires_response = True
             least = versions.ASYNC_RESPONSE
         if version < least:
-            return self.call(packet)
+            return self.call(packet, reply=reply)
         self._next_correlation += 1
         packet.correlation_id = self._next_correlation
-        reply: Reply[Packet] = Reply()
+        if reply is None:
+            reply = Reply()
         self._correlated[packet.correlation_id] = reply
         self._write(packet)
         return reply

@@ -50,6 +50,16 @@ class AddressCredits:
         self._serve()
         return reply
 
+    def take(self, size: int) -> bool:
+        """Take `size` bytes where they are there and nobody waits; else acquire() decides."""
+        if self._window == UNLIMITED:
+            return True
+        if self._is_full or self._waiting or size > self._balance:
+            return False
+        self._ask(size)
+        self._balance -= size
+        return True
+
     def granted(self, amount: int) -> None:
         """The broker allows so many bytes."""
         self._arriving -= amount

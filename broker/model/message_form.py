@@ -243,6 +243,9 @@ class MessageForm(MessageFields):
         else:
             self._data = data[: at - 1] + b"\0"
         self._have_other_bytes()
+        # Others are known by now to be well formed: mostly none is the broker's any more.
+        self._routing = walk.own_routing(self._data, at) if count else _NO_ROUTING
+        self.has_own_properties = _ANY_OWN if self._routing == _OTHERS else _NONE_OWN
         return True
 
     def _have_other_bytes(self) -> None:

@@ -106,6 +106,12 @@ def read_value(data: bytes, at: int) -> PropertyValue:
         # Most others. Its size was seen to fit when the message came.
         size = int.from_bytes(data[at + 1 : at + 5], "big")
         return data[at + 5 : at + 5 + size].decode("utf-16-le", "surrogatepass")
+    if tag == PropertyType.BYTES:
+        # Ids of duplicates, mostly: without a copy of all that follows.
+        first = at + 5
+        size = int.from_bytes(data[at + 1 : first], "big", signed=True)
+        if 0 <= size <= len(data) - first:
+            return bytes(data[first : first + size])
     value_of: PropertyValue = _CODECS[PropertyType(tag)].read(BodyReader(data[at + 1 :]))
     return value_of
 

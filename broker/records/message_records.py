@@ -6,6 +6,8 @@ page transaction that of the record it counts down.
 
 from __future__ import annotations
 
+import functools
+import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -26,6 +28,8 @@ from broker.model.encoding import (
 )
 from broker.model.wire import RecordType, WireRecord, nested, wire
 from broker.model.xid import Xid
+
+_INT: Final = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,22 @@ class DuplicateId(WireRecord):
 
     address: str = wire(SS)
     duplicate_id: bytes = wire(BYTES)
+
+
+def encode_duplicate_id(address: str, duplicate_id: bytes) -> bytes:
+    """Give the body of `DuplicateId(address, duplicate_id)`; an address is encoded once.
+
+    Raises:
+        RecordFormatError: the address does not fit its encoding.
+    """
+    return _encoded_address(address) + _INT.pack(len(duplicate_id)) + duplicate_id
+
+
+@functools.lru_cache(maxsize=1000)
+def _encoded_address(address: str) -> bytes:
+    writer = BodyWriter()
+    SS.write(writer, address)
+    return writer.getvalue()
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,6 +194,10 @@ class DuplicateCaches:
             )
         return found
 
+    def of_bridges(self, address: str) -> DuplicateCache:
+        """Give the cache of what bridges send to an address."""
+        return self.of(BRIDGE_PREFIX + address)
+
     def find(self, address: str) -> DuplicateCache | None:
         """Give the cache of an address that has one."""
         return self._caches.get(address)
@@ -214,7 +218,7 @@ class DuplicateCaches:
         found = []
         bridge_id = message.get(BRIDGE_ID)
         if isinstance(bridge_id, bytes):
-            return [(self.of(BRIDGE_PREFIX + address), bridge_id)]
+            return [(self.of_bridges(address), bridge_id)]
         own = id_bytes(message.get(DUPLICATE_ID))
         if own is not None:
             found.append((self.of(address), own))

@@ -33,6 +33,10 @@ cdef class PostOffice:
     @cython.locals(routing=RoutingContext)
     cpdef bint send_cached(
         self, CachedRoute cached, Message message, OperationContext context) except -1
+
+    @cython.locals(routing=RoutingContext)
+    cpdef bint send_bridged(
+        self, CachedRoute cached, Message message, OperationContext context) except -1
     cdef bint _is_duplicate(self, list ids, tx) except -1
     cdef object _limit_lifetime(self, Message message, address)
 

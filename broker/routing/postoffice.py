@@ -207,6 +207,45 @@ class PostOffice:
         self.enqueuer.put_in_memory(message, routing.queues, 0, cached.memory, context, None)
         return True
 
+    def send_bridged(
+        self, cached: CachedRoute, message: Message, context: OperationContext
+    ) -> bool:
+        """Send what a bridge brought, alone and with nothing special but its id, as send_cached().
+
+        Returns:
+            Whether it was: else nothing has happened, and route() decides.
+
+        Raises:
+            BrokerError: the disk is full; nothing happened.
+            JournalError: it does not fit the storage, or that has failed.
+        """
+        if not cached.holds(self.addresses.version) or not cached.is_open(message.routing_number):
+            return False
+        bridge_id = message.get(BRIDGE_ID)
+        if not isinstance(bridge_id, bytes):
+            return False
+        ids = self.duplicates.of_bridges(cached.address.name)
+        if bridge_id in ids:
+            return False
+        message.remove(BRIDGE_ID)
+        routing = bindings.routing_context(self, context, None, 0)
+        if not message.has_own_properties:
+            cached.route.route(message, routing)
+        if not routing.queues:
+            message.set_bytes(BRIDGE_ID, bridge_id)
+            return False
+        # Id and message have to be recorded together.
+        tx = self._transactions.begin()
+        tx.add_duplicate_id(ids, bridge_id)
+        try:
+            self.enqueuer.put_in_memory(message, routing.queues, 0, cached.memory, context, tx)
+        except (BrokerError, JournalError):
+            tx.rollback(context)
+            raise
+        cached.address.routed_count += 1
+        tx.commit(context, _committed)
+        return True
+
     def route(
         self,
         message: Message,

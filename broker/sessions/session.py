@@ -267,10 +267,15 @@ class Session:
             BrokerError: as for send().
             JournalError: likewise.
         """
-        if self._sends_alone and not message.has_own_properties and not message.is_large:
+        if self._sends_alone and not message.is_large:
             route = self._sending.routes.get(message.address)
-            if route is not None and self._postoffice.send_cached(route, message, self.context):
-                return Routing.ROUTED
+            if route is not None:
+                if not message.has_own_properties:
+                    is_sent = self._postoffice.send_cached(route, message, self.context)
+                else:
+                    is_sent = self._postoffice.send_bridged(route, message, self.context)
+                if is_sent:
+                    return Routing.ROUTED
         tx = None if self._sends_alone else self._transaction.usable()
         try:
             return self._sending.send(message, tx)

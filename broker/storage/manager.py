@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 import broker.model.packed as packed
 from broker.model.wire import RecordType
-from broker.records.message_records import DuplicateId, HeuristicCompletion
+from broker.records.message_records import HeuristicCompletion, encode_duplicate_id
 from broker.records.records import encode_prepared, encode_record
 from broker.storage.context import Completions, OperationContext
 from broker.storage.loop_store import refused
@@ -283,7 +283,7 @@ class StorageManager:
         self, record_id: int, address: str, duplicate_id: bytes, tx_id: int | None = None
     ) -> None:
         """Record an id that this address has seen."""
-        body = encode_record(DuplicateId(address, duplicate_id))
+        body = encode_duplicate_id(address, duplicate_id)
         try:
             if tx_id is None:
                 self._messages.add(record_id, _DUPLICATE_ID, body, done=self._done, wait=False)

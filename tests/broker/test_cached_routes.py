@@ -371,7 +371,9 @@ def test_a_cached_route_is_refused_by_a_message_that_no_queue_accepts(bench):
     "properties",
     [
         {"_AMQ_DUPL_ID": "id"},
-        {"_AMQ_BRIDGE_DUP": b"id"},
+        {"_AMQ_BRIDGE_DUP": b"id", "_AMQ_ROUTE_TO": b""},
+        {"_AMQ_BRIDGE_DUP": b"id", "_AMQ_DUPL_ID": "id"},
+        {"_AMQ_BRIDGE_DUP": "no id"},
         {"_AMQ_ROUTE_TO": b""},
         {"_AMQ_SCHED_DELIVERY": 1},
     ],
@@ -389,3 +391,24 @@ def test_a_message_to_a_queue_by_name_takes_the_full_path(bench, session, guard)
         session.send(message(address="q::q"), done)
 
     assert guard.asked == 3
+
+
+def test_what_a_bridge_brings_asks_nothing_and_comes_once(bench, session, guard):
+    sent = [
+        session.send(message(_AMQ_BRIDGE_DUP=name, color="red"), done)
+        for name in (b"one", b"two", b"one", b"two")
+    ]
+
+    assert sent == [Routing.ROUTED] * 2 + [Routing.DUPLICATE] * 2
+    # Those that are there already take the full path, which says so.
+    assert (guard.asked, count(bench)) == (3, 3)
+    assert bench.postoffice.duplicates.of_bridges("q").rejected_count == 2
+    assert bench.addresses.by_name["q"].routed_count == 3
+
+
+def test_what_a_bridge_brought_has_its_own_properties_and_no_id_of_the_bridge(bench, session):
+    session.send(message(_AMQ_BRIDGE_DUP=b"one", color="red"), done)
+    session.send(message(_AMQ_BRIDGE_DUP=b"two", _AMQ_GROUP_ID="g"), done)
+    sink = bench.consume()
+
+    assert [list(got.properties) for got in sink.got[1:]] == [["color"], ["_AMQ_GROUP_ID"]]

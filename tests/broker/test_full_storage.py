@@ -77,6 +77,21 @@ def test_a_transaction_that_lost_a_message_is_rolled_back(bench, storage):
     assert queue.message_count == 0
 
 
+@pytest.mark.parametrize("full", ["messages", "references"])
+def test_a_message_of_a_bridge_that_was_not_recorded_may_come_again(bench, storage, full):
+    queue = bench.queue()
+    session = bench.session()
+    # From here on the way is known.
+    send(bench, "first", session)
+    storage.full = {full}
+    refused(send, bench, "second", session, _AMQ_BRIDGE_DUP=b"id")
+    storage.full = set()
+    assert queue.message_count == 1
+    send(bench, "second", session, _AMQ_BRIDGE_DUP=b"id")
+    send(bench, "second", session, _AMQ_BRIDGE_DUP=b"id")
+    assert queue.message_count == 2
+
+
 @pytest.mark.parametrize("is_individual", [True, False])
 def test_what_could_not_be_acknowledged_is_delivered_still(bench, storage, is_individual):
     queue = bench.queue()

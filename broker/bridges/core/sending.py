@@ -12,13 +12,13 @@ Threads: the event loop's alone; nothing but the task of a large body waits.
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.client.aio.waiting import future_of
 from broker.client.errors import ClientError
+from broker.client.replies import Reply
 from broker.protocols.core.frames import HEADER_SIZE
 from broker.protocols.core.packet_message import Send, SendContinuation, SendLarge
 from journal.errors import JournalIOError
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from broker.bridges.core.target import Link
     from broker.client.credits import AddressCredits
-    from broker.client.replies import Reply
     from broker.model.large_body import LargeBody
     from broker.model.message import Message
     from broker.protocols.core.packet import Packet
@@ -118,6 +117,26 @@ class _Stored:
         self._body.release()
 
 
+class _Answer(Reply["Packet"]):
+    """The answer to one message, for that message alone: one object, where there are thousands."""
+
+    __slots__ = ("_sending", "_sent")
+
+    def __init__(self, sending: Sending, sent: Sent) -> None:
+        # What Reply keeps for those who come later is not needed.
+        self.is_done = False
+        self._sending = sending
+        self._sent = sent
+
+    def succeed(self, value: Packet) -> None:
+        self.is_done = True
+        self._sending.answered(self._sent, None)
+
+    def fail(self, error: Exception) -> None:
+        self.is_done = True
+        self._sending.answered(self._sent, error)
+
+
 class Sending:
     """See the module's text.
 
@@ -199,14 +218,16 @@ class Sending:
                 self._wait(Waits.BODY)
                 self._spawn(self._send_large)
                 return
-            reply = self._credits_of(message).acquire(size)
-            if not reply.is_done:
-                self._wait(Waits.CREDIT, message.address)
-                reply.when_done(self._credited)
-                return
-            if reply.error is not None:
-                self._fail(reply.error)
-                return
+            credits = self._credits_of(message)
+            if not credits.take(size):
+                reply = credits.acquire(size)
+                if not reply.is_done:
+                    self._wait(Waits.CREDIT, message.address)
+                    reply.when_done(self._credited)
+                    return
+                if reply.error is not None:
+                    self._fail(reply.error)
+                    return
             self._send()
 
     def _credits_of(self, message: Message) -> AddressCredits:
@@ -241,12 +262,12 @@ class Sending:
         self._answer_to(sent, Send(message, sender_id=self._number))
 
     def _answer_to(self, sent: Sent, packet: Send | SendContinuation) -> None:
-        reply = self._channel.call_correlated(packet)
-        reply.when_done(functools.partial(self._answered, sent))
+        self._channel.call_correlated(packet, _Answer(self, sent))
 
-    def _answered(self, sent: Sent, reply: Reply[Packet]) -> None:
+    def answered(self, sent: Sent, error: Exception | None) -> None:
+        """The target has answered, or the link is lost."""
         if not self._is_closed:
-            self._on_answer(sent, reply.error)
+            self._on_answer(sent, error)
 
     def _fail(self, error: Exception) -> None:
         if not self._is_closed:

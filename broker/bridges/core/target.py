@@ -199,9 +199,10 @@ class Target:
             ClientError: the connection is lost, or the target is silent for the first time.
         """
         node = link.node_id or link.where
-        session = await link.connection.session(AckMode.AUTO, block_on_non_durable_send=True)
+        first = await link.connection.session(AckMode.AUTO, block_on_non_durable_send=True)
+        second = await link.connection.session(AckMode.AUTO, block_on_non_durable_send=True)
         try:
-            size = await cache_size_of(session, address)
+            size = await cache_size_of((first, second), address)
         except TimeoutError:
             if node in self._cache_sizes:
                 return self._cache_sizes[node]
@@ -210,6 +211,6 @@ class Target:
                 raise NotConnected(f"{link.where} does not tell its id-cache-size") from None
             return None
         with contextlib.suppress(BrokerRefused):
-            await session.close()
+            await asyncio.gather(first.close(), second.close())
         self._cache_sizes[node] = size
         return size

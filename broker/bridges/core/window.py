@@ -57,26 +57,41 @@ def window_of(cache_size: int | None, *, bridge_count: int, uses_detection: bool
     return max(1, min(MESSAGES_MAX, size // bridge_count))
 
 
-async def cache_size_of(session: AsyncSession, address: str) -> int | None:
+async def cache_size_of(sessions: tuple[AsyncSession, AsyncSession], address: str) -> int | None:
     """Ask the target how many ids it remembers for an address; None where it does not tell.
 
     Args:
-        session: started, that blocks on all sends: a refusal comes at once.
+        sessions: started, that block on all sends: a refusal comes at once. One for each question:
+            an answer takes some round trips, which a slow link has only once that way.
         address: that is sent to.
 
     Raises:
         TimeoutError: no answer came in time.
         ClientError: the connection is lost.
     """
-    sizes: list[object] = []
-    try:
-        async with asyncio.timeout(ANSWER_S):
-            sizes.append(await session.attribute("broker", "IDCacheSize"))
-            told = await session.manage("broker", "getAddressSettingsAsJSON", address)
-            sizes.insert(0, json.loads(told).get("idCacheSize"))
-    except (BrokerRefused, ValueError, TypeError) as error:
-        log.debug("the target tells %s of its id-cache-size: %r", sizes or "nothing", error)
+    of_address, of_broker = sessions
+    async with asyncio.timeout(ANSWER_S):
+        sizes = await asyncio.gather(_of_address(of_address, address), _of_broker(of_broker))
     for size in sizes:
         if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
             return size
     return None
+
+
+async def _of_address(session: AsyncSession, address: str) -> object:
+    try:
+        told = await session.manage("broker", "getAddressSettingsAsJSON", address)
+        size: object = json.loads(told).get("idCacheSize")
+    except (BrokerRefused, ValueError, TypeError) as error:
+        log.debug("the target does not tell the id-cache-size of %s: %r", address, error)
+        return None
+    return size
+
+
+async def _of_broker(session: AsyncSession) -> object:
+    try:
+        size: object = await session.attribute("broker", "IDCacheSize")
+    except (BrokerRefused, ValueError, TypeError) as error:
+        log.debug("the target does not tell its id-cache-size: %r", error)
+        return None
+    return size

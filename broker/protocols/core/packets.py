@@ -16,6 +16,7 @@ from broker.protocols.core import (
 )
 from broker.protocols.core.errors import PacketFormatError
 from broker.protocols.core.packet import Packet
+from broker.protocols.core.packet_connection import NullResponse
 
 
 def _collect() -> dict[int, type[Packet]]:
@@ -40,6 +41,10 @@ PACKETS: Final = _collect()
 """The class of each number; replication's are missing, they are not packets of a session."""
 
 
+_NULL_RESPONSE: Final = NullResponse.types[0][1]
+_LONG: Final = struct.Struct(">q")
+
+
 def decode_packet(kind: int, body: memoryview, version: int) -> Packet:
     """Give the packet of a frame.
 
@@ -51,6 +56,9 @@ def decode_packet(kind: int, body: memoryview, version: int) -> Packet:
     Raises:
         PacketFormatError: no such packet, or these bytes are none; close the connection.
     """
+    if kind == _NULL_RESPONSE and len(body) == _LONG.size:
+        # The answer to nearly every message.
+        return NullResponse(_LONG.unpack(body)[0])
     found = PACKETS.get(kind)
     if found is None:
         raise PacketFormatError(f"packet of the unknown type {kind}")

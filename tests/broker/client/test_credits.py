@@ -27,6 +27,34 @@ def test_half_a_window_is_asked_for_and_used_up(asked):
     assert asked == [(50, "a"), (50, "a")]
 
 
+def test_credits_that_are_there_are_taken_and_others_asked_for(asked):
+    credits = credits_of(asked)
+
+    assert not credits.take(20)
+    assert asked == []
+    waiting = credits.acquire(20)
+    # Who waits comes first.
+    assert not credits.take(1)
+    credits.granted(50)
+    assert waiting.is_done
+
+    assert credits.take(30)
+    assert not credits.take(1)
+    assert asked == [(50, "a"), (50, "a")]
+    assert credits_of(asked, window=-1).take(1000)
+
+
+def test_a_full_address_is_told_of_by_acquire(asked):
+    credits = credits_of(asked)
+    credits.acquire(20)
+    credits.granted(50)
+    credits.refused(0)
+
+    assert not credits.take(10)
+    assert isinstance(credits.acquire(10).error, AddressFull)
+    assert credits.take(10)
+
+
 def test_one_request_serves_the_messages_of_half_a_window(asked):
     credits = credits_of(asked, window=1000)
     granted = 0

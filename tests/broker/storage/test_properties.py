@@ -3,7 +3,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.model.encoding import BodyReader, BodyWriter, RecordFormatError
-from broker.model.properties import TYPED_PROPERTIES, Property, PropertyType, last_values
+from broker.model.properties import (
+    TYPED_PROPERTIES,
+    Property,
+    PropertyType,
+    last_values,
+    read_value,
+)
 
 VALUES = st.one_of(
     st.just((PropertyType.NULL, None)),
@@ -62,3 +68,16 @@ def test_of_two_with_the_same_name_the_later_counts():
     first, other, last = (Property(name, PropertyType.INT, n) for n, name in enumerate("aba"))
 
     assert list(last_values((first, other, last)).values()) == [last, other]
+
+
+@given(VALUES, st.binary(max_size=10))
+def test_one_value_is_read_between_others(pair, behind):
+    data = encode((Property("", *pair),))
+    # Behind the flag, the count and an empty name.
+    assert read_value(b"ahead" + data[9:] + behind, 5) == pair[1]
+
+
+@pytest.mark.parametrize("size", ["00000004", "7fffffff", "ffffffff"])
+def test_bytes_that_are_not_all_there_are_no_value(size):
+    with pytest.raises(RecordFormatError):
+        read_value(bytes.fromhex("04" + size) + b"abc", 0)

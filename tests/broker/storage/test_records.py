@@ -392,3 +392,10 @@ def test_huge_lengths_are_refused_at_once():
             decode(45, body)
     with pytest.raises(RecordFormatError):
         AddressBinding.read(BodyReader(bytes.fromhex("00000002 6100") + huge + b"\x01"))
+
+
+@given(st.text(max_size=20), st.binary(max_size=40))
+def test_a_duplicate_id_is_encoded_as_its_record_says(address, duplicate_id):
+    expected = encode_record(message_records.DuplicateId(address, duplicate_id))
+
+    assert message_records.encode_duplicate_id(address, duplicate_id) == expected
