@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from broker.model.routing_type import RoutingType
     from broker.queues.consumer import Consumer, Sink
     from broker.queues.filter import Filter
+    from broker.queues.queue import Queue
     from broker.queues.reference import Recipient, ReferenceQueue
 
 __all__ = [
     "IN_PROCESS",
+    "DemandListener",
     "NotificationType",
     "Notifications",
     "NotifyingSink",
@@ -135,6 +137,22 @@ class Binding(Protocol):
     def filter(self) -> Filter | None:
         """Of what is routed there."""
 
+    def cluster_name(self, node_id: str) -> str:
+        """Give the name by which a cluster knows it."""
+
+
+class DemandListener(Protocol):
+    """Who wants to know of consumers here, whether anybody else hears of them or not."""
+
+    def consumers_changed(self, queue: Queue) -> None:
+        """A consumer of a queue here came or went."""
+
+    def queue_added(self, queue: Queue) -> None:
+        """A queue was made."""
+
+    def queue_removed(self, name: str) -> None:
+        """A queue was deleted."""
+
 
 class Notifications(Protocol):
     """Who tells of what happens; a method for each kind of thing it happens to."""
@@ -150,6 +168,14 @@ class Notifications(Protocol):
 
     def consumer(self, kind: NotificationType, consumer: Consumer, session: Subject) -> None:
         """Tell of CONSUMER_CREATED, _CLOSED, _SLOW."""
+
+    def remote_consumer(
+        self, kind: NotificationType, binding: Binding, filter: Filter | None
+    ) -> None:
+        """Tell of CONSUMER_CREATED, _CLOSED at a queue of another broker."""
+
+    def tell_all(self, queue: Queue) -> None:
+        """Tell one queue of all bindings and consumers; what happens next follows behind."""
 
     def session(self, kind: NotificationType, session: Subject) -> None:
         """Tell of SESSION_CREATED, _CLOSED."""
@@ -194,6 +220,14 @@ class NullNotifier:
         """Nothing."""
 
     def consumer(self, kind: NotificationType, consumer: Consumer, session: Subject) -> None:
+        """Nothing."""
+
+    def remote_consumer(
+        self, kind: NotificationType, binding: Binding, filter: Filter | None
+    ) -> None:
+        """Nothing."""
+
+    def tell_all(self, queue: Queue) -> None:
         """Nothing."""
 
     def session(self, kind: NotificationType, session: Subject) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from broker.client import Session
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "table"]
 
 # Column: attribute of a JMS bridge's management.
 _JMS: Final = {
@@ -115,10 +115,11 @@ def status(
             if row["kind"] == kind
         ]
         if of_kind:
-            _table(of_kind)
+            table(of_kind)
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> None:
+def table(rows: Sequence[dict[str, Any]]) -> None:
+    """Print rows below their names, in columns."""
     texts = [
         list(rows[0]),
         *(["-" if value is None else str(value) for value in row.values()] for row in rows),

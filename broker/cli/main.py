@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "address": ("broker.cli.queues", "address"),
     "data": ("broker.cli.data", "data"),
     "bridge": ("broker.cli.bridge", "bridge"),
+    "cluster": ("broker.cli.cluster", "cluster"),
     "ha": ("broker.cli.ha", "ha"),
     "check": ("broker.cli.check", "check"),
     "perf": ("broker.cli.perf", "perf"),

@@ -1,6 +1,7 @@
 """What a broker does to be one of several: broadcast groups, discovery groups, topologies.
 
     start(): topologies tell of this broker ─▶ broadcast groups, discovery groups in use
+             ─▶ cluster connections look for the other members
     stop():  the same, backwards
 
 A group that cannot be opened is logged, and the broker serves without it, as in Artemis.
@@ -24,11 +25,13 @@ from broker.notifications import NotificationType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from broker.cluster.cluster_connection import ClusterConnection, ClusteringBroker
     from broker.config.cluster import ClusterConfig
-    from broker.config.cluster_connections import ClusterConnection
+    from broker.config.cluster_connections import ClusterConnection as ClusterConnectionConfig
     from broker.config.discovery import BroadcastGroup as BroadcastGroupConfig
     from broker.config.transport import TransportConfig
     from broker.environment import Environment
+    from broker.model.transport_configuration import TransportConfiguration
     from broker.notifications import Notifications
 
 __all__ = ["ClusterManager"]
@@ -46,8 +49,10 @@ class ClusterManager:
         environment: clock, ids, network.
         notifications: hear of groups that start and stop.
         has_default_credentials: cluster-user and cluster-password are the defaults.
+        broker: what cluster connections need of it; None for one that joins nobody.
 
     Attributes:
+        connections: cluster connections that have a connector, by their names.
         broadcast_groups: by name.
         discovery_groups: by name; those that no cluster connection uses are not started.
         topologies: of cluster connections, by their names, in the order of the configuration.
@@ -62,7 +67,10 @@ class ClusterManager:
         environment: Environment,
         notifications: Notifications,
         has_default_credentials: bool,
+        broker: ClusteringBroker | None = None,
     ) -> None:
+        self._broker = broker
+        self.connections: dict[str, ClusterConnection] = {}
         self._has_default_credentials = has_default_credentials
         self._config = config
         self._connectors = connectors
@@ -77,7 +85,7 @@ class ClusterManager:
         }
         self._alone = ClusterTopology(node_id, None, environment.clock.now_ms)
 
-    def _topology(self, connection: ClusterConnection) -> ClusterTopology:
+    def _topology(self, connection: ClusterConnectionConfig) -> ClusterTopology:
         connector = self._connectors.get(connection.connector_ref)
         if connector is None:
             log.warning(
@@ -120,6 +128,12 @@ class ClusterManager:
                 await group.start()
             except (OSError, ValueError) as error:
                 log.error("AMQ222116: unable to start broadcast group %s: %s", config.name, error)
+        await self._open_discovery()
+        if self._broker is not None:
+            for connection in self._config.cluster_connections:
+                self._join(connection, self._broker)
+
+    async def _open_discovery(self) -> None:
         for discovery in self._config.discovery_groups:
             try:
                 endpoint = discovery.open_with(self._environment)
@@ -137,7 +151,45 @@ class ClusterManager:
             if connection.discovery_group_ref in self.discovery_groups:
                 await self._start_discovery(connection.discovery_group_ref)
 
-    def _announce(self, connection: ClusterConnection) -> None:
+    def _join(self, config: ClusterConnectionConfig, broker: ClusteringBroker) -> None:
+        # A broker without cluster connections does not load the client.
+        from broker.bridges.core.target import transport_of
+        from broker.cluster.cluster_connection import ClusterConnection
+
+        own = self._connectors.get(config.connector_ref)
+        if own is None:
+            # That was told with its topology.
+            return
+        static = config.static_connectors
+        refs = () if static is None else static.connector_refs
+        missing = [name for name in refs if name not in self._connectors]
+        if missing:
+            log.warning(
+                "AMQ222217: Cannot find connector-ref %s: cluster-connection %s goes on without it",
+                missing[0],
+                config.name,
+            )
+        members = [self._connectors[name] for name in refs if name in self._connectors]
+        listed = [transport_of(one) for one in (*members, *config.members)]
+        group = self.discovery_groups.get(config.discovery_group_ref or "")
+
+        def connectors() -> list[TransportConfiguration]:
+            heard = () if group is None else group.entries
+            return [*listed, *(entry.connectors[0] for entry in heard if entry.connectors)]
+
+        connection = ClusterConnection(
+            config,
+            broker=broker,
+            topology=self.topologies[config.name],
+            own=told_connector(own),
+            listed=connectors,
+        )
+        self.connections[config.name] = connection
+        if group is not None:
+            group.listen(lambda entries: connection.look())
+        connection.start()
+
+    def _announce(self, connection: ClusterConnectionConfig) -> None:
         loop = asyncio.get_running_loop()
         interval_s = connection.notification_interval_ms / 1000
         announce = self.topologies[connection.name].announce
@@ -187,6 +239,8 @@ class ClusterManager:
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
+        connections, self.connections = self.connections, {}
+        await asyncio.gather(*(one.stop() for one in connections.values()))
         for group in self.broadcast_groups.values():
             await group.stop()
         for name, discovery in self.discovery_groups.items():

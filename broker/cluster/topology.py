@@ -80,6 +80,22 @@ class ClusterTopology:
         self._merge(update)
         return True
 
+    def told(self, statement: MemberUpdate | Departure) -> None:
+        """Take what another broker says of a member.
+
+        What a member says itself counts more: one that is connected has not gone, whoever says so.
+        """
+        node_id = statement.node_id
+        if node_id == self.node_id:
+            if not isinstance(statement, Departure):
+                self._merge_own(statement)
+        elif not isinstance(statement, Departure) or node_id not in self._announced:
+            self._merge(statement)
+
+    def reached(self, node_id: str, connection: Hashable) -> None:
+        """This broker has a connection to a member: see disconnected()."""
+        self._announced.setdefault(node_id, {})[connection] = None
+
     def _merge_own(self, update: MemberUpdate) -> bool:
         """Take a backup of ours; refuse a second primary."""
         if update.primary is not None and update.primary != self._own.primary:

@@ -8,7 +8,6 @@ unless the name says otherwise.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from broker.config.xml_fields import (
@@ -21,6 +20,7 @@ from broker.config.xml_fields import (
     repeated,
     unused,
 )
+from broker.model.load_balancing import MessageLoadBalancing
 from broker.settings.value_types import (
     BOOLEAN,
     DOUBLE,
@@ -59,15 +59,6 @@ BYTES: Final = between(SIZE, 1, INT_MAX)
 WINDOW: Final = minus_one_or_more_than(SIZE, 0, most=INT_MAX)
 FACTOR: Final = DOUBLE.within(lambda value: value > 0, "more than 0")
 CALL_FAILOVER_TIMEOUT: Final = minus_one_or_more_than(LONG, 0)
-
-
-class MessageLoadBalancing(Enum):
-    """When a message goes to another node."""
-
-    OFF = "OFF"
-    STRICT = "STRICT"
-    ON_DEMAND = "ON_DEMAND"
-    OFF_WITH_REDISTRIBUTION = "OFF_WITH_REDISTRIBUTION"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

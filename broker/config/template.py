@@ -34,6 +34,11 @@ class NamedDestination:
     routing_type: RoutingType
 
 
+REDISTRIBUTION_DELAY_MS: Final = 5000
+"""Of the nodes of a cluster: who reconnects within it finds messages where they were. Artemis's
+default is -1, never."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceOptions:
     """What `broker create` was asked for.
@@ -314,6 +319,12 @@ def _security(options: InstanceOptions) -> str:
 
 
 def _settings(options: InstanceOptions) -> str:
+    redistribution = ""
+    if options.is_clustered:
+        redistribution = f"""
+    <!-- Messages that no consumer here takes go to a node that has one, so long after the last
+         consumer left. With -1 they stay: a client that reconnects elsewhere misses them. -->
+    {_element("redistribution-delay", REDISTRIBUTION_DELAY_MS)}"""
     return f"""<!-- How addresses behave; what the closest match leaves out the next one says. -->
 <address-settings>
   <address-setting match="activemq.management.#">
@@ -342,7 +353,7 @@ def _settings(options: InstanceOptions) -> str:
     {_element("auto-create-queues", options.auto_create)}
     {_element("auto-create-addresses", options.auto_create)}
     {_element("auto-delete-queues", options.auto_delete)}
-    {_element("auto-delete-addresses", options.auto_delete)}
+    {_element("auto-delete-addresses", options.auto_delete)}{redistribution}
   </address-setting>
 </address-settings>"""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["without_effect"]
 
 # Of address-setting, by attribute.
-_SETTINGS: Final = frozenset({"redistribution_delay_ms"})
+_SETTINGS: Final[frozenset[str]] = frozenset()
 # Plugins that are built in, by class.
 NOTIFICATION_PLUGIN: Final = (
     "org.apache.activemq.artemis.core.server.plugin.impl.NotificationActiveMQServerPlugin"
@@ -44,7 +44,6 @@ def _sections(config: BrokerConfig) -> Iterator[str]:
     plugins = sections.broker_plugins
     foreign = () if plugins is None else plugins.children
     found = {
-        "cluster-connections": cluster.cluster_connections,
         "grouping-handler": cluster.grouping_handler,
         "federations": sections.federations,
         "broker-connections": sections.broker_connections,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from broker.management.broker_part import BrokerPart
 from broker.management.errors import ManagementError
-from broker.management.invocation import LONG, MAP, NAME, operation
+from broker.management.invocation import LONG, MAP, NAME, TEXT, operation
 from broker.management.json_texts import json_text
 from broker.management.transports import (
     ACCEPTOR_CLASS,
@@ -56,6 +56,16 @@ class BrokerNetwork(BrokerPart):
     def _connectors(self) -> Iterator[tuple[str, str, dict[str, str]]]:
         for name, one in self._broker.stored_connectors.by_name.items():
             yield name, CONNECTOR_CLASS, connector_parameters(one)
+
+    @operation("sendQueueInfoToQueue", NAME, NAME)
+    @operation("sendQueueInfoToQueue", NAME, TEXT)
+    def send_queue_info_to_queue(self, queue: str, address: str) -> None:
+        """Tell a queue of all bindings and consumers: a peer of a cluster asks for it.
+
+        The filter of the queue selects, as in Artemis; `address` counts no more than there.
+        """
+        del address
+        self._broker.notifications.tell_all(self._addresses.queue(queue))
 
     @operation("addConnector", NAME, NAME)
     def add_connector(self, name: str, url: str) -> None:

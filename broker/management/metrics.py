@@ -123,6 +123,16 @@ _COUNTED: Final = (
         "Messages that no queue wanted",
         lambda counters: counters.unrouted,
     ),
+    _Item(
+        "quiver_messages_redistributed",
+        "Messages that went to another broker for want of a consumer here",
+        lambda counters: counters.redistributed,
+    ),
+    _Item(
+        "quiver_stale_routes",
+        "Messages that another broker sent to a queue which was gone",
+        lambda counters: counters.stale_routes,
+    ),
     _Item("quiver_messages_expired", "Messages that expired", lambda counters: counters.expired),
     _Item(
         "quiver_messages_killed",
@@ -157,6 +167,15 @@ _ADDRESS: Final = (
     _Item("artemis_address_size", "Bytes of messages in memory", lambda one: one.memory.size),
     _Item("artemis_routed_message_count", "Messages to a queue", lambda one: one.routed_count),
     _Item("artemis_unrouted_message_count", "Messages to no queue", lambda one: one.unrouted_count),
+)
+# Name, text, and column of what a cluster connection knows of each other node.
+_PEER: Final = (
+    ("quiver_cluster_peer_connected", "Whether the node is reached", "connected"),
+    ("quiver_cluster_peer_messages_waiting", "Messages that wait for the node", "waiting"),
+    ("quiver_cluster_peer_messages_acknowledged", "Messages that it has confirmed", "acknowledged"),
+    ("quiver_cluster_peer_messages_sent_back", "Messages that it refused", "sentBack"),
+    ("quiver_cluster_peer_queues", "Queues of the node that are known", "queues"),
+    ("quiver_cluster_peer_consumers", "Consumers of these queues", "consumers"),
 )
 # Name, text, and attribute of a JMS bridge's control.
 _JMS_BRIDGE: Final = (
@@ -195,6 +214,7 @@ class _Collector:
         yield from self._of_pages()
         yield from self._of_bridges()
         yield from self._of_jms_bridges()
+        yield from self._of_cluster()
 
     def _of_state(self) -> Metric:
         gauge = GaugeMetricFamily(
@@ -287,6 +307,22 @@ class _Collector:
             pending.add_metric(values, float(status.pending_count))
             acknowledged.add_metric(values, float(status.acknowledged_count))
         yield from (connected, pending, acknowledged)
+
+    def _of_cluster(self) -> Iterator[Metric]:
+        connections = self._broker.cluster.connections
+        labels = ("broker", "cluster_connection", "node")
+        for name, text, column in _PEER if connections else ():
+            gauge = GaugeMetricFamily(name, text, labels=labels)
+            for connection in connections.values():
+                for row in connection.peer_rows():
+                    values = (self._broker.options.name, connection.config.name, str(row["nodeID"]))
+                    gauge.add_metric(
+                        values,
+                        float(
+                            str(int(row[column] is True) if column == "connected" else row[column])
+                        ),
+                    )
+            yield gauge
 
     def _of_jms_bridges(self) -> Iterator[Metric]:
         labels = (self._broker.options.name,)

@@ -20,13 +20,16 @@ from broker.model.message import Message
 from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
+from broker.routing.bindings import LocalQueueBinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.notifications import Address, Binding, Origin, Subject
+    from broker.notifications import Address, Binding, DemandListener, Origin, Subject
     from broker.options import NotificationOptions
     from broker.queues.consumer import Consumer
+    from broker.queues.filter import Filter
+    from broker.queues.queue import Queue
     from broker.queues.reference import Recipient, ReferenceQueue
     from broker.routing.postoffice import PostOffice
     from broker.storage.manager import StorageManager
@@ -51,6 +54,8 @@ MESSAGE_ID: Final = "_AMQ_Message_ID"
 NODE_REASON: Final = "_QUIVER_NodeReason"
 NODE_ROLE: Final = "_QUIVER_NodeRole"
 PROTOCOL: Final = "_AMQ_Protocol_Name"
+RESET: Final = "_AMQ_RESET_QUEUE_DATA"
+RESET_COMPLETE: Final = "_AMQ_RESET_QUEUE_DATA_COMPLETE"
 REMOTE_ADDRESS: Final = "_AMQ_RemoteAddress"
 ROUTING_NAME: Final = "_AMQ_RoutingName"
 ROUTING_TYPE: Final = "_AMQ_Routing_Type"
@@ -74,9 +79,11 @@ class NotificationMessages:
     Attributes:
         postoffice: where messages go. Set once, by the composition root, before the broker is
             active: the post office tells of what happens, too.
+        demand: told of queues and consumers here; None in a broker that is alone.
     """
 
     postoffice: PostOffice
+    demand: DemandListener | None = None
 
     def __init__(
         self,
@@ -94,12 +101,14 @@ class NotificationMessages:
         self._context = storage.new_context()
         self.is_enabled = True
         self.hears_deliveries = options.deliveries
+        # Set while it is told to one queue alone what there is: see tell_all().
+        self._only: Queue | None = None
 
     # --- the message --------------------------------------------------------------------------
 
     @property
     def _is_heard(self) -> bool:
-        return (
+        return self._only is not None or (
             self.is_enabled
             and self._is_active()
             and self.postoffice.has_queues(self._options.address)
@@ -118,18 +127,66 @@ class NotificationMessages:
                 _long(NOTIFICATION_TIMESTAMP, now_ms),
             ),
         )
-        self.postoffice.route(message, self._context, rejects_duplicates=False)
+        only = self._only
+        if only is None:
+            self.postoffice.route(message, self._context, rejects_duplicates=False)
+        elif only.accepts(message):
+            self.postoffice.enqueuer.put(message, [only], self._context, None)
+
+    def tell_all(self, queue: Queue) -> None:
+        """Tell a queue of everything that a peer has to know; what happens next follows behind.
+
+        In one turn, so nothing is left out or told twice (PostOfficeImpl.sendQueueInfoToQueue):
+        RESET_QUEUE_DATA, each binding with its consumers, RESET_QUEUE_DATA_COMPLETE. The filter of
+        the queue selects all but the first and the last.
+
+        Raises:
+            JournalError: the storage has failed.
+        """
+        addresses = self.postoffice.addresses
+        self._tell_mark(queue, RESET)
+        self._only = queue
+        try:
+            for one in addresses.queues.values():
+                self.binding(NotificationType.BINDING_ADDED, LocalQueueBinding(one))
+                for consumer in one.consumers.all():
+                    wanted = _filter_text(consumer)
+                    self._tell(
+                        NotificationType.CONSUMER_CREATED,
+                        *self._place_of(one),
+                        *(() if wanted is None else (_text(FILTER, wanted),)),
+                    )
+            for remote in addresses.remote.by_name.values():
+                self.binding(NotificationType.BINDING_ADDED, remote)
+                for filter in remote.consumers():
+                    self.remote_consumer(NotificationType.CONSUMER_CREATED, remote, filter)
+        finally:
+            self._only = None
+        self._tell_mark(queue, RESET_COMPLETE)
+
+    def _tell_mark(self, queue: Queue, name: str) -> None:
+        message = Message(
+            queue.name,
+            timestamp=self._clock_ms(),
+            message_id=self._storage.new_id(),
+            properties=(Property(name, PropertyType.BOOLEAN, True),),
+        )
+        self.postoffice.enqueuer.put(message, [queue], self._context, None)
 
     # --- what happens -------------------------------------------------------------------------
 
     def binding(self, kind: NotificationType, binding: Binding) -> None:
         """Tell of BINDING_ADDED, _REMOVED, _UPDATED."""
+        demand = self.demand
+        if demand is not None and self._only is None:
+            if kind is NotificationType.BINDING_REMOVED:
+                demand.queue_removed(binding.unique_name)
+            elif (queue := self.postoffice.addresses.queues.get(binding.unique_name)) is not None:
+                demand.queue_added(queue)
         if not self._is_heard:
             return
         properties = [
-            *self._place(
-                binding.address, binding.unique_name, binding.routing_name, binding.distance
-            ),
+            *self._place(binding),
             _long(BINDING_ID, binding.binding_id),
         ]
         if kind is NotificationType.BINDING_ADDED:
@@ -139,14 +196,20 @@ class NotificationMessages:
             properties.append(_text(FILTER, text))
         self._tell(kind, *properties)
 
-    def _place(
-        self, address: str, name: str, routing_name: str | None, distance: int = 0
-    ) -> list[Property]:
+    def _place(self, binding: Binding) -> list[Property]:
         return [
-            _text(ADDRESS, address),
-            _text(CLUSTER_NAME, name + self._node_id),
-            _text(ROUTING_NAME, routing_name),
-            _int(DISTANCE, distance),
+            _text(ADDRESS, binding.address),
+            _text(CLUSTER_NAME, binding.cluster_name(self._node_id)),
+            _text(ROUTING_NAME, binding.routing_name),
+            _int(DISTANCE, binding.distance),
+        ]
+
+    def _place_of(self, queue: ReferenceQueue) -> list[Property]:
+        return [
+            _text(ADDRESS, queue.binding.address),
+            _text(CLUSTER_NAME, queue.name + self._node_id),
+            _text(ROUTING_NAME, queue.binding.routing_name),
+            _int(DISTANCE, 0),
         ]
 
     def address(self, kind: NotificationType, address: Address) -> None:
@@ -158,6 +221,10 @@ class NotificationMessages:
 
     def consumer(self, kind: NotificationType, consumer: Consumer, session: Subject) -> None:
         """Tell of CONSUMER_CREATED, _CLOSED, _SLOW."""
+        if self.demand is not None and kind is not NotificationType.CONSUMER_SLOW:
+            known = self.postoffice.addresses.queues.get(consumer.queue.name)
+            if known is not None:
+                self.demand.consumers_changed(known)
         if not self._is_heard:
             return
         origin = session.origin
@@ -177,11 +244,11 @@ class NotificationMessages:
             )
             return
         properties = [
-            *self._place(queue.binding.address, queue.name, queue.binding.routing_name),
+            *self._place_of(queue),
             *common,
             _text(USER, session.user),
         ]
-        wanted = None if consumer.filter is None else consumer.filter.text
+        wanted = _filter_text(consumer)
         if kind is NotificationType.CONSUMER_CREATED:
             properties += [_text(VALIDATED_USER, session.user), _text(CERTIFICATE, None)]
         if wanted is not None or kind is NotificationType.CONSUMER_CLOSED:
@@ -189,6 +256,14 @@ class NotificationMessages:
         if origin.client_id is not None:
             properties.append(_text(CLIENT_ID, origin.client_id))
         self._tell(kind, *properties)
+
+    def remote_consumer(
+        self, kind: NotificationType, binding: Binding, filter: Filter | None
+    ) -> None:
+        """Tell of CONSUMER_CREATED, _CLOSED at a queue of another broker."""
+        if self._is_heard:
+            wanted = () if filter is None else (_text(FILTER, filter.text),)
+            self._tell(kind, *self._place(binding), *wanted)
 
     def session(self, kind: NotificationType, session: Subject) -> None:
         """Tell of SESSION_CREATED, _CLOSED."""
@@ -290,6 +365,11 @@ class NotificationMessages:
                 _text(CHECK_TYPE, _check_type(permission)),
                 _text(USER, user),
             )
+
+
+def _filter_text(consumer: Consumer) -> str | None:
+    # One that has refused messages has a filter without a text.
+    return None if consumer.filter is None else consumer.filter.text or None
 
 
 def _text(name: str, value: str | None) -> Property:

@@ -9,6 +9,7 @@ from broker.management.address_control import AddressControl
 from broker.management.bridge_control import BridgeControl
 from broker.management.broadcast_group_control import BroadcastGroupControl
 from broker.management.broker_control import BrokerControl
+from broker.management.cluster_connection_control import ClusterConnectionControl
 from broker.management.discovery_group_control import DiscoveryGroupControl
 from broker.management.divert_control import DivertControl
 from broker.management.queue_control import QueueControl
@@ -35,7 +36,7 @@ class Resources:
         """Give what is managed under a name; None if there is nothing.
 
         broker, queue.X, address.X, divert.X, acceptor.X, bridge.X, jmsbridge.X, broadcastgroup.X,
-        discoverygroup.X
+        discoverygroup.X, clusterconnection.X
         """
         if name == "broker":
             return self._own
@@ -61,6 +62,8 @@ class Resources:
 
             return JMSBridgeResource(control)
         cluster = self._broker.cluster
+        if kind == "clusterconnection" and rest in cluster.connections:
+            return ClusterConnectionControl(self._broker, cluster.connections[rest])
         if kind == "broadcastgroup" and rest in cluster.broadcast_groups:
             return BroadcastGroupControl(cluster.broadcast_groups[rest])
         if kind == "discoverygroup" and rest in cluster.discovery_groups:

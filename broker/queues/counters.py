@@ -15,6 +15,8 @@ class Counters:
         expired: past their expiration.
         killed: delivered too often.
         dropped: of full addresses (DROP).
+        stale_routes: that another broker sent to a queue which is not there any more.
+        redistributed: that went to another broker because no consumer here takes them.
     """
 
     duplicates: int = 0
@@ -22,3 +24,5 @@ class Counters:
     expired: int = 0
     killed: int = 0
     dropped: int = 0
+    stale_routes: int = 0
+    redistributed: int = 0

@@ -21,6 +21,7 @@ from broker.queues.memory import AddressMemory
 from broker.records.binding_records import AddressStatusRecord, QueueStatus, QueueStatusRecord
 from broker.routing.address import Address
 from broker.routing.bindings import BindingType, LocalQueueBinding
+from broker.routing.remote_bindings import RemoteBindings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -70,6 +71,7 @@ class Addresses:
         queues_by_id: the same, by id.
         version: rises with every change of what is bound to what, of settings, of permissions.
         patterns: the addresses with wildcards in their names, where these route.
+        remote: queues of other brokers.
         paging: of the broker; None where nothing is kept. Set once, by the composition root,
             before the first address is made: paging needs addresses.
         listener: told of addresses and queues, if there is one. Set once, likewise.
@@ -103,9 +105,10 @@ class Addresses:
         self.version = 0
         # Those with wildcards in their names, which other addresses have to ask.
         self.patterns: AddressTree[Address] = AddressTree(wildcards)
+        self.remote = RemoteBindings(wildcards, self.changed)
 
     def changed(self) -> None:
-        """Settings or permissions have changed."""
+        """Settings, permissions or queues of other brokers have changed."""
         self.version += 1
 
     # --- addresses ----------------------------------------------------------------------------

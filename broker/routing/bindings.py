@@ -174,6 +174,23 @@ class Binding:
         """Whether a consumer waits there for such a message: those without come behind."""
         return True
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether what it takes gets there now."""
+        return True
+
+    def is_queue(self, name: str) -> bool:
+        """Whether it leads to the queue of this name, here or in another broker."""
+        return self.unique_name == name
+
+    def cluster_name(self, node_id: str) -> str:
+        """Give the name by which a cluster knows it.
+
+        Args:
+            node_id: of this broker.
+        """
+        return self.unique_name + node_id
+
     def route(self, message: Message, routing: RoutingContext) -> None:
         """Take a message that it accepts.
 

@@ -1,7 +1,8 @@
 """How many bodies a routing of a large message needs, at most: counted before it is routed.
 
-For its diverts, those they lead to, and pages of several addresses. What leads on from a message
-that finds no queue is not foreseen. Bindings are asked as they will be, by a router that counts.
+For its diverts, those they lead to, other brokers, and pages of several addresses. What leads on
+from a message that finds no queue is not foreseen. Bindings are asked as they will be, by a router
+that counts.
 
 Threads: the event loop's alone.
 """
@@ -60,6 +61,9 @@ class BodyCount:
             routing = routing_context(self, context, tx, depth)
             if route.divert(message, routing):
                 return
+        if route.remote and route.has_queues:
+            # Queues here and those that lead to other brokers get a message of their own.
+            self.count += 1
         paging = self._postoffice.paging
         if paging is not None:
             names = {one.address for one in (*route.anycast, *route.multicast)}

@@ -26,6 +26,7 @@ from broker.routing.large_copies import BodyCopies, keep_as_large
 from broker.routing.message_copies import ORIGINAL_ROUTING_TYPE, mark_original
 from broker.routing.postoffice import Routing
 from broker.routing.queue_ids import set_queue_ids
+from broker.routing.remote_bindings import forget_routes
 from journal.errors import RecordTooLarge
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from broker.queues.reference import Reference, ReferenceQueue
     from broker.routing.message_copies import MessageCopies
     from broker.routing.postoffice import PostOffice
+    from broker.routing.remote_bindings import RemoteQueueBinding
     from broker.storage.large_bodies import LargeBodies
     from broker.storage.manager import StorageManager
     from broker.transactions.transaction import Transaction
@@ -147,6 +149,36 @@ class MessageMover:
             return False
         tx.commit(self._context, self._moved)
         return True
+
+    def redistribute(self, reference: Reference, target: RemoteQueueBinding) -> Moving:
+        """Move a reference that waits to a queue of another broker; whether it was moved.
+
+        Its message keeps its address, its time and what else it has (PostOffice.redistribute).
+
+        Args:
+            reference: of a queue.
+            target: in use.
+
+        Raises:
+            RecordTooLarge: the storage has no room for the copy; the reference is where it was.
+            BrokerError: the disk is full; likewise.
+        """
+
+        def mark(copy: Message) -> None:
+            forget_routes(copy)
+            set_queue_ids(copy, [target.binding_id])
+
+        return (yield from self._move(reference, mark, _look_again))
+
+    def return_to_address(self, reference: Reference) -> Moving:
+        """Move a reference of a store-and-forward queue to what its address leads to now.
+
+        Whether it was moved: it stays where no queue takes it.
+
+        Raises:
+            RecordTooLarge: the storage has no room for the copy; the reference is where it was.
+        """
+        return (yield from self._move(reference, forget_routes, _look_again))
 
     def give_up(self) -> None:
         """The broker stops: what waits for room on the disk is in its queue at the next start."""

@@ -23,6 +23,7 @@ from broker.routing.enqueuer import Enqueuer
 from broker.routing.large_copies import DIVERT_DEPTH_MAX
 from broker.routing.message_copies import mark_original
 from broker.routing.queue_ids import ROUTE_TO, queue_ids
+from broker.routing.remote_bindings import STORE_AND_FORWARD, forget_routes
 from broker.routing.route import Route
 from journal.errors import JournalError
 
@@ -153,10 +154,10 @@ class PostOffice:
             # are for that alone.
             if pattern is not own:
                 found += [one for one in pattern.bindings if one.binding_type is not _DIVERT]
-        return Route(found)
+        return Route(found, self.addresses.remote.at(address))
 
     def has_queues(self, address: str) -> bool:
-        """Whether anything but diverts is bound to an address."""
+        """Whether a queue of this broker is bound to an address."""
         return self.route_of(address).has_queues
 
     def cached_route(self, name: str, until_s: float) -> CachedRoute | None:
@@ -172,6 +173,7 @@ class PostOffice:
         if (
             address is None
             or route.diverts
+            or route.remote
             or not route.has_queues
             or settings.no_expiry
             or settings.expiry_delay_ms >= 0
@@ -319,6 +321,9 @@ class PostOffice:
     ) -> Routing:
         route = self.route_of(address)
         routing = bindings.routing_context(self, context, tx, depth)
+        if route.remote and message.has_own_properties:
+            # Else a client could name queues of other brokers, or a copy the wrong ones.
+            forget_routes(message)
         if route.diverts and depth < DIVERT_DEPTH_MAX and route.divert(message, routing):
             return Routing.ROUTED
         known = self.addresses.by_name.get(address)
@@ -330,8 +335,40 @@ class PostOffice:
             return self._without_queue(message, address, context, tx, is_dead=is_dead, depth=depth)
         if known is not None:
             known.routed_count += 1
-        self.enqueuer.put(message, routing.queues, context, tx)
+        if route.remote:
+            self._put_and_forward(message, routing.queues, context, tx)
+        else:
+            self.enqueuer.put(message, routing.queues, context, tx)
         return Routing.ROUTED
+
+    def _put_and_forward(
+        self,
+        message: Message,
+        queues: list[Queue],
+        context: OperationContext,
+        tx: Transaction | None,
+    ) -> None:
+        """Give a message to queues here, and a copy of it to those that lead to other brokers.
+
+        The copy names queues there, which consumers here do not see.
+        """
+        forwarding = [one for one in queues if one.name.startswith(STORE_AND_FORWARD)]
+        if not forwarding or len(forwarding) == len(queues):
+            self.enqueuer.put(message, queues, context, tx)
+            return
+        copy = self._copies.copy_of(message)
+        forget_routes(message)
+        own = [one for one in queues if one not in forwarding]
+        used = self._transactions.begin() if tx is None else tx
+        try:
+            self.enqueuer.put(copy, forwarding, context, used)
+            self.enqueuer.put(message, own, context, used)
+        except (BrokerError, JournalError):
+            if tx is None:
+                used.rollback(context)
+            raise
+        if tx is None:
+            used.commit(context, _committed)
 
     def _choose(
         self, message: Message, route: Route, queue_name: str | None, routing: RoutingContext
@@ -339,49 +376,62 @@ class PostOffice:
         """Let queues take a message: those it names by id, the one its address names, or any."""
         ids = queue_ids(message) if message.has_own_properties else None
         if ids is not None:
-            routing.queues += self._named_queues(message, ids)
             message.remove(ROUTE_TO)
+            self._to_named_queues(message, ids, routing)
             if routing.queues:
                 return
         if queue_name is None:
             route.route(message, routing)
             return
-        binding = route.to_queue(queue_name)
+        binding = route.next_to_queue(queue_name, message)
         if binding is None or not binding.accepts(message):
             return
         routing_type = message.routing_type
         if routing_type is None or routing_type == binding.routing_type:
             binding.route(message, routing)
 
-    def queues_by_id(self, message: Message) -> list[Queue]:
-        """Give the queues that a bridge, or an import, names by their ids; [] where it names none.
+    def targets_by_id(self, message: Message) -> list[tuple[str, str]]:
+        """Give address and name of the queues that a bridge, or an import, names by their ids.
 
         Raises:
             BrokerError: the property is not a list of ids.
         """
         ids = queue_ids(message) if message.has_own_properties else None
-        by_id = self.addresses.queues_by_id
-        return [by_id[one] for one in ids or () if one in by_id]
+        if ids is None:
+            return []
+        by_id, remote = self.addresses.queues_by_id, self.addresses.remote.by_id
+        found = [by_id[one] for one in ids if one in by_id]
+        there = [remote[one] for one in ids if one in remote]
+        return [
+            *((one.binding.address, one.name) for one in found),
+            *((one.address, one.queue_name) for one in there),
+        ]
 
-    def _named_queues(self, message: Message, ids: list[int]) -> list[Queue]:
-        """Give the queues of these ids; an id without a queue is logged."""
-        found = []
+    def _to_named_queues(self, message: Message, ids: list[int], routing: RoutingContext) -> None:
+        """Let the queues of these ids take a message, here or in other brokers.
+
+        An id without a queue is logged.
+        """
+        addresses = self.addresses
         for queue_id in ids:
-            queue = self.addresses.queues_by_id.get(queue_id)
-            if queue is None:
+            queue = addresses.queues_by_id.get(queue_id)
+            remote = None if queue is not None else addresses.remote.by_id.get(queue_id)
+            if queue is not None:
+                routing.queues.append(queue)
+            elif remote is not None:
+                remote.route(message, routing)
+            else:
+                self._counters.stale_routes += 1
                 log.warning(
                     "AMQ222196: no queue has id %d, which message %d to %s names",
                     queue_id,
                     message.message_id,
                     message.address,
                 )
-            else:
-                found.append(queue)
-        if not found:
+        if not routing.queues:
             log.warning(
                 "message %d is routed by its address %s alone", message.message_id, message.address
             )
-        return found
 
     def _without_queue(
         self,

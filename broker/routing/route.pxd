@@ -14,14 +14,22 @@ cdef class RoutingGroup:
     cpdef Binding next_for(self, Message message)
 
 
+cdef class BalancedGroup(RoutingGroup):
+    cdef object _mode
+
+    cpdef Binding next_for(self, Message message)
+
+
 cdef class Route:
     cdef list _anycast_groups
     cdef dict _by_name
     cdef list _multicast_alone
     cdef list _multicast_groups
+    cdef dict _named_groups
     cdef public list anycast
     cdef public list diverts
     cdef public list multicast
+    cdef public list remote
 
     @cython.locals(divert=Binding)
     cpdef bint divert(self, Message message, RoutingContext routing) except -1

@@ -3,6 +3,7 @@
     diverts        asked first, in order; an exclusive one that takes the message ends it
     multicast      each gets it, but one of those that share a routing name
     anycast        one of each routing name, in turn; those with a consumer for it come first
+    other brokers  take part in the turns, by the mode of their cluster connection: balancing.py
 
 ANYCAST goes to the anycast bindings, MULTICAST to the multicast ones, a message without a routing
 type to both.
@@ -15,11 +16,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.model.routing_type import RoutingType
+from broker.routing.balancing import choose
 from broker.routing.bindings import BindingType
+from broker.routing.remote_bindings import RemoteQueueBinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from broker.model.load_balancing import MessageLoadBalancing
     from broker.model.message import Message
     from broker.routing.bindings import Binding, RoutingContext
 
@@ -64,13 +68,38 @@ class RoutingGroup:
         return bindings[chosen]
 
 
+class BalancedGroup(RoutingGroup):
+    """A group of which some bindings are in other brokers.
+
+    Args:
+        bindings: with one routing name.
+        mode: of the cluster connection that told of the newest one.
+    """
+
+    __slots__ = ("_mode",)
+
+    def __init__(self, bindings: list[Binding], mode: MessageLoadBalancing) -> None:
+        super().__init__(bindings)
+        self._mode = mode
+
+    def next_for(self, message: Message) -> Binding | None:
+        """Give the binding whose turn it is, by the mode."""
+        chosen = choose(self._bindings, self._position, message, self._mode)
+        if chosen is None:
+            return None
+        self._position = chosen + 1
+        return self._bindings[chosen]
+
+
 class Route:
     """See the module's text.
 
     Args:
         bindings: of the address and of patterns that match it, in order.
+        remote: the same of other brokers, in the order in which they were told.
 
     Attributes:
+        remote: as given.
         anycast: bindings to queues, here or in other brokers.
         multicast: likewise.
         diverts: all others.
@@ -81,12 +110,16 @@ class Route:
         "_by_name",
         "_multicast_alone",
         "_multicast_groups",
+        "_named_groups",
         "anycast",
         "diverts",
         "multicast",
+        "remote",
     )
 
-    def __init__(self, bindings: Iterable[Binding]) -> None:
+    def __init__(
+        self, bindings: Iterable[Binding], remote: list[RemoteQueueBinding] | None = None
+    ) -> None:
         self.anycast: list[Binding] = []
         self.multicast: list[Binding] = []
         self.diverts: list[Binding] = []
@@ -97,21 +130,38 @@ class Route:
                 self.anycast.append(binding)
             else:
                 self.multicast.append(binding)
+        self.remote: list[RemoteQueueBinding] = remote or []
+        for binding in self.remote:
+            if binding.routing_type == _ANYCAST:
+                self.anycast.append(binding)
+            else:
+                self.multicast.append(binding)
+        self._named_groups: dict[str, RoutingGroup] = {}
         self._by_name = {one.unique_name: one for one in (*self.anycast, *self.multicast)}
-        self._anycast_groups = [RoutingGroup(some) for some in _by_routing_name(self.anycast)]
+        self._anycast_groups = [_group(some) for some in _by_routing_name(self.anycast)]
         # Nearly all multicast bindings have a routing name of their own, and take no turns.
         groups = _by_routing_name(self.multicast)
         self._multicast_alone = [some[0] for some in groups if len(some) == 1]
-        self._multicast_groups = [RoutingGroup(some) for some in groups if len(some) > 1]
+        self._multicast_groups = [_group(some) for some in groups if len(some) > 1]
 
     @property
     def has_queues(self) -> bool:
-        """Whether anything but diverts is bound here."""
-        return bool(self.anycast or self.multicast)
+        """Whether a queue of this broker is bound here."""
+        return len(self.anycast) + len(self.multicast) > len(self.remote)
 
     def to_queue(self, name: str) -> Binding | None:
         """Give the binding of this name, which is not a divert's."""
         return self._by_name.get(name)
+
+    def next_to_queue(self, name: str, message: Message) -> Binding | None:
+        """Give the binding to a queue of this name, here or in another broker, whose turn it is."""
+        if not self.remote:
+            return self._by_name.get(name)
+        group = self._named_groups.get(name)
+        if group is None:
+            some = [one for one in (*self.anycast, *self.multicast) if one.is_queue(name)]
+            group = self._named_groups[name] = _group(some)
+        return group.next_for(message)
 
     def divert(self, message: Message, routing: RoutingContext) -> bool:
         """Let the diverts take their part of a message; whether that was all of it.
@@ -142,6 +192,14 @@ class Route:
                 chosen = group.next_for(message)
                 if chosen is not None:
                     chosen.route(message, routing)
+
+
+def _group(bindings: list[Binding]) -> RoutingGroup:
+    """Let bindings take turns, by the mode of the newest one of another broker."""
+    for binding in reversed(bindings):
+        if binding.distance and isinstance(binding, RemoteQueueBinding):
+            return BalancedGroup(bindings, binding.mode)
+    return RoutingGroup(bindings)
 
 
 def _by_routing_name(bindings: list[Binding]) -> list[list[Binding]]:

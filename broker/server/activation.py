@@ -25,6 +25,7 @@ from broker.selector.filters import parse_filter
 from broker.server import listening
 from broker.server.announcing import announced_as_backup
 from broker.server.bridging import Bridging
+from broker.server.clustering import Clustering
 from broker.server.composition import compose, manage
 from broker.server.deployment import Deployment
 from broker.server.loading import StoredData, activate
@@ -126,6 +127,7 @@ class Activation:
         self._managing: Managing | None = None
         self._bridging: Bridging | None = None
         self._member: ClusterManager | None = None
+        self._clustering: Clustering | None = None
         self._periodic: Periodic | None = None
 
     @property
@@ -230,12 +232,16 @@ class Activation:
             self._options, parts, self._clients, node_id, self._environment, recorded
         )
         self._deploy(parts)
-        self.cluster = self._member = self._clients.cluster = self._cluster_manager(parts, node_id)
+        self.cluster = self._member = self._clients.cluster = self._cluster_manager(
+            parts, node_id, self._bridging
+        )
         return managing
 
-    def _cluster_manager(self, parts: Parts, node_id: str) -> ClusterManager:
+    def _cluster_manager(self, parts: Parts, node_id: str, bridging: Bridging) -> ClusterManager:
         configuration = self._options.configuration
         security = configuration.security
+        if configuration.cluster.cluster_connections:
+            self._clustering = Clustering(self._options, parts, bridging)
         return ClusterManager(
             configuration.cluster,
             connectors=parts.stored_connectors.by_name,
@@ -245,6 +251,7 @@ class Activation:
             has_default_credentials=is_default_pair(
                 security.cluster_user, security.cluster_password
             ),
+            broker=self._clustering,
         )
 
     def _deploy(self, parts: Parts) -> None:
@@ -386,6 +393,9 @@ class Activation:
         member, self._member = self._member, None
         if member is not None:
             await member.stop()
+        clustering, self._clustering = self._clustering, None
+        if clustering is not None:
+            clustering.stop()
 
     def _stop_timers(self) -> None:
         periodic, self._periodic = self._periodic, None

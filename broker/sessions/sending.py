@@ -131,10 +131,12 @@ class Sending:
             return Routing.ROUTED
         until_s = self._permissions.check("send", address, queue)
         self._marks.put(message, self._user, self._settings.match(address), self._clock_ms)
-        for other in self._postoffice.queues_by_id(message):
-            if other.binding.address != address:
-                self._permissions.check("send", other.binding.address, other.name)
-        self._prepare_address(address, queue, message.routing_type)
+        named = self._postoffice.targets_by_id(message)
+        for other, name_there in named:
+            if other != address:
+                self._permissions.check("send", other, name_there)
+        if not named or address not in self._addresses.by_name:
+            self._prepare_address(address, queue, message.routing_type)
         if not self._limits.admits(address, message):
             return Routing.NO_BINDINGS
         result = self._postoffice.route(message, self._context, tx)

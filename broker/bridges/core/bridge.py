@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from broker.config.cluster import BridgeConfig
     from broker.config.transport import TransportConfig
     from broker.environment import Environment
+    from broker.model.message import Message
     from broker.notifications import Notifications
     from broker.queues.queue import Queue
     from broker.sessions.session import Session
@@ -78,6 +79,8 @@ class CoreBridge:
         name: its own; one of several of a name with `concurrency`.
         connectors: of the target, in their order.
         broker: that it belongs to.
+        outgoing: makes what the target gets; None as the configuration says.
+        target: where to; None for the connectors.
 
     Attributes:
         config: as given.
@@ -94,6 +97,9 @@ class CoreBridge:
         name: str,
         connectors: Sequence[TransportConfig],
         broker: BridgingBroker,
+        *,
+        outgoing: OutgoingMessages | None = None,
+        target: Target | None = None,
     ) -> None:
         self.config = config
         self.name = name
@@ -106,8 +112,8 @@ class CoreBridge:
             transformer = make_transformer(config.transformer.class_name, properties)
         elif config.transformer_class_name:
             transformer = make_transformer(config.transformer_class_name, {})
-        self._outgoing = OutgoingMessages(config, broker.node_uuid, transformer)
-        self._target = Target(config, connectors, broker.environment)
+        self._outgoing = outgoing or OutgoingMessages(config, broker.node_uuid, transformer)
+        self._target = target or Target(config, connectors, broker.environment)
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._forwarding: Forwarding | None = None
@@ -289,6 +295,7 @@ class CoreBridge:
                 timers=self._loop,
                 on_failed=self._failed,
                 on_gone=self._gone,
+                send_back=self._send_back,
             )
             forwarding.open(queue, config.filter)
         except BrokerError as error:
@@ -314,6 +321,7 @@ class CoreBridge:
             size = None
             if config.use_duplicate_detection:
                 size = await self._target.cache_size(link, self._cache_address())
+            await self._prepare(link)
         except BaseException:
             link.drop(NotConnected("not needed"))
             raise
@@ -322,6 +330,20 @@ class CoreBridge:
         )
         self._link = link
         self._tell_connected(link, size)
+
+    async def _prepare(self, link: Link) -> None:
+        """Do with a new link what comes before messages.
+
+        Raises:
+            ClientError: that is not possible.
+        """
+
+    def _lost(self, link: Link, reason: Exception) -> None:
+        """Hear that a link is lost, before another one is tried."""
+
+    def _send_back(self, message: Message, error: BrokerRefused) -> bool:
+        """Take a message back that the target refuses; whether it left the queue here."""
+        return False
 
     def _cache_address(self) -> str:
         address = self.config.forwarding_address
@@ -367,6 +389,7 @@ class CoreBridge:
         # Shielded: who stops the bridge waits for it as well.
         reason = await asyncio.shield(link.lost)
         self._link = None
+        self._lost(link, reason)
         if self._forwarding is not None:
             self._forwarding.end()
         if self._forwarding is not None or isinstance(reason, BrokerRefused):

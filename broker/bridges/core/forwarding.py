@@ -57,6 +57,8 @@ class Forwarding:
         timers: turns and timers.
         on_failed: called when a link has to be given up, with the reason.
         on_gone: called when the queue is gone.
+        send_back: called with a message that the target refuses; whether it is acknowledged here,
+            for it goes elsewhere. Else the link is given up, and the message sent again.
 
     Attributes:
         forwarded_count: messages that were sent, again or not.
@@ -74,6 +76,7 @@ class Forwarding:
         timers: Timers,
         on_failed: Callable[[Exception], object],
         on_gone: Callable[[], object],
+        send_back: Callable[[Message, BrokerRefused], bool] = lambda message, error: False,
     ) -> None:
         self._name = name
         self._session = session
@@ -82,6 +85,7 @@ class Forwarding:
         self._timers = timers
         self._on_failed = on_failed
         self._on_gone = on_gone
+        self._send_back = send_back
         self._consumer: Consumer | None = None
         self._sending: Sending | None = None
         self._window = 0
@@ -238,7 +242,11 @@ class Forwarding:
                 self.acknowledged_count += 1
                 self._acknowledge(sent)
         elif isinstance(error, BrokerRefused):
-            self._on_failed(error)
+            if not sent.is_confirmed and self._send_back(sent.message, error):
+                sent.is_confirmed = True
+                self._acknowledge(sent)
+            else:
+                self._on_failed(error)
         # Else the link is lost: it is sent again on the next one.
 
     def _acknowledge(self, sent: Sent) -> None:

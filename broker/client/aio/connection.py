@@ -78,6 +78,7 @@ class AsyncConnection:
         on_failure: called with the error when the connection is lost, before anything is tried.
         on_reconnected: called when its sessions work again.
         on_ended: called with the error when no attempt is left.
+        disconnect: what the broker said when it ended the connection; None as long as it did not.
     """
 
     def __init__(self, client: ConnectingClient, connector: TransportConfiguration) -> None:
@@ -100,6 +101,7 @@ class AsyncConnection:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._checking: asyncio.Task[None] | None = None
         self._is_killed = False
+        self.disconnect: Disconnect | None = None
 
     # Opening.
 
@@ -188,6 +190,7 @@ class AsyncConnection:
 
     def _told_to_leave(self, packet: Disconnect) -> None:
         """The broker ends the connection; it may say where to go."""
+        self.disconnect = packet
         self._preferred = packet.target_connector
 
     # Sessions.

@@ -1,4 +1,4 @@
-"""The commands of docs/guide/discovery.md run, and its elements are read."""
+"""The commands of docs/guide/discovery.md and cluster.md run, and their elements are read."""
 
 import os
 import re
@@ -17,8 +17,8 @@ GUIDE = (ROOT / "docs" / "guide" / "discovery.md").read_text()
 RUN_S = 120
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
+def blocks(language, guide=GUIDE):
+    return re.findall(rf"^```{language}\n(.*?)^```", guide, re.DOTALL | re.MULTILINE)
 
 
 def has_multicast_by_default():
@@ -44,12 +44,22 @@ def has_multicast_by_default():
 @pytest.mark.slow
 def test_the_commands_run_as_written(tmp_path):
     (script,) = blocks("sh")
-    for written, free in (
-        ("9876", free_udp_port()),
-        ("61617", free_port()),
-        ("61618", free_port()),
-    ):
-        script = script.replace(written, str(free))
+    run(tmp_path, script.replace("9876", str(free_udp_port())))
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_cluster_guide_run_as_written(tmp_path):
+    (script,) = blocks("sh", (ROOT / "docs" / "guide" / "cluster.md").read_text())
+
+    done = run(tmp_path, script)
+
+    assert "1 other nodes" in done.stdout
+
+
+def run(tmp_path, script):
+    """Run the commands of a guide, on free ports."""
+    for written in ("61617", "61618"):
+        script = script.replace(written, str(free_port()))
     command = tmp_path / "broker"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m broker.cli.main "$@"\n')
     command.chmod(0o755)
@@ -70,6 +80,7 @@ def test_the_commands_run_as_written(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "10 messages" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+    return done
 
 
 def test_the_elements_are_read(tmp_path):

@@ -78,7 +78,7 @@ def test_what_changes_nothing_is_named(configured):
     )
 
     assert without_effect(config) == [
-        *("<grouping-handler>", "<broker-plugins>", "<redistribution-delay>"),
+        *("<grouping-handler>", "<broker-plugins>"),
         "router of acceptor a",
     ]
 

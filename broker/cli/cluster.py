@@ -1,0 +1,96 @@
+"""`broker cluster status`, `return`, `drop`: the cluster as a running broker sees it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from broker.cli.bridges import table
+from broker.cli.connect import connected, connecting
+from journal.commands.output import example
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker.client import Session
+
+__all__ = ["cluster"]
+
+# Column: key of a node's status.
+_COLUMNS: Final = {
+    "node": "nodeID",
+    "connected": "connected",
+    "target": "target",
+    "queues": "queues",
+    "consumers": "consumers",
+    "waiting": "waiting",
+    "acknowledged": "acknowledged",
+    "why": "reason",
+}
+
+
+@click.group(no_args_is_help=False, epilog=example("broker cluster status"))
+def cluster() -> None:
+    """Show a cluster, and move what waits for a node that is gone."""
+
+
+def _connections(session: Session) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for name in session.attribute("broker", "clusterConnectionNames"):
+        yield name, json.loads(session.attribute(f"clusterconnection.{name}", "statusAsJSON"))
+
+
+@cluster.command(epilog=example("broker cluster status"))
+@connecting
+@click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
+def status(url: str, user: str | None, password: str | None, *, is_json: bool) -> None:
+    """Show each other node, and what waits for it."""
+    with connected(url, user, password) as session:
+        found = list(_connections(session))
+        own = session.attribute("broker", "nodeID")
+    for name, rows in found:
+        if is_json:
+            for row in rows:
+                click.echo(json.dumps({"connection": name, **row}))
+            continue
+        click.echo(f"cluster-connection {name} of node {own}: {len(rows)} other nodes")
+        if rows:
+            table([{column: row[key] for column, key in _COLUMNS.items()} for row in rows])
+    if not found:
+        click.echo("no cluster connection", err=True)
+
+
+def _call(session: Session, node_id: str, operation: str) -> int:
+    """Call an operation of the connections that know a node; how many messages it was."""
+    known = [
+        name
+        for name, rows in _connections(session)
+        if any(row["nodeID"] == node_id for row in rows)
+    ]
+    if not known:
+        raise click.ClickException(f"no node {node_id}: see `broker cluster status`")
+    return sum(
+        session.manage(f"clusterconnection.{name}", operation, node_id, timeout_s=None)
+        for name in known
+    )
+
+
+@cluster.command("return", epilog=example("broker cluster return NODE"))
+@connecting
+@click.argument("node_id", metavar="NODE")
+def return_(url: str, user: str | None, password: str | None, node_id: str) -> None:
+    """Send what waits for a node back to its addresses."""
+    with connected(url, user, password) as session:
+        count = _call(session, node_id, "returnMessages")
+    click.echo(f"returned {count} messages")
+
+
+@cluster.command(epilog=example("broker cluster drop NODE"))
+@connecting
+@click.argument("node_id", metavar="NODE")
+def drop(url: str, user: str | None, password: str | None, node_id: str) -> None:
+    """Delete what waits for a node."""
+    with connected(url, user, password) as session:
+        count = _call(session, node_id, "dropMessages")
+    click.echo(f"deleted {count} messages")

@@ -1,0 +1,340 @@
+"""A cluster connection: this broker, every other member, and a bridge to each of them.
+
+    Seeking ─▶ topology ─▶ a member with a primary ─▶ its store-and-forward queue ─▶ PeerBridge
+                                                  └▶ PeerBindings ─▶ RemoteBindings ─▶ routes
+
+A member that leaves keeps its store-and-forward queue, whose messages wait for it. Its bridge goes
+on trying, as the configuration says, whether the topology still has the member or not.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker.bridges.core.target import client_options
+from broker.cluster.introduction import Identity, is_same_place
+from broker.cluster.peer_bindings import PeerBindings
+from broker.cluster.peer_bridge import PeerBridge, PeerTarget
+from broker.cluster.seeking import Seeking
+from broker.cluster.told import subscription_filter
+from broker.config.cluster import BridgeConfig
+from broker.config.cluster_connections import StaticConnectors
+from broker.discovery.topology import Departure
+from broker.routing.remote_bindings import STORE_AND_FORWARD, RemoteQueueBinding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker.bridges.core.bridge import BridgingBroker
+    from broker.cluster.told import Told
+    from broker.cluster.topology import ClusterTopology
+    from broker.config.cluster_connections import ClusterConnection as ClusterConnectionConfig
+    from broker.discovery.topology import Member
+    from broker.model.message import Message
+    from broker.model.transport_configuration import TransportConfiguration
+    from broker.queues.filter import Filter
+    from broker.queues.queue import Queue
+    from broker.routing.remote_bindings import RemoteBindings
+
+__all__ = ["ClusterConnection", "ClusteringBroker"]
+
+log = logging.getLogger("broker.cluster")
+
+STOP_S: Final = 10.0
+"""Seconds that bridges may wait for confirmations when the broker stops."""
+
+
+class ClusteringBroker(Protocol):
+    """What a cluster connection needs of its broker, beside what its bridges need."""
+
+    @property
+    def bridging(self) -> BridgingBroker:
+        """What bridges ask."""
+
+    @property
+    def remote(self) -> RemoteBindings:
+        """Bindings of all peers."""
+
+    @property
+    def cluster_user(self) -> str:
+        """Of the configuration."""
+
+    @property
+    def cluster_password(self) -> str:
+        """Likewise."""
+
+    @property
+    def management_address(self) -> str:
+        """Of this broker, and so of its peers."""
+
+    @property
+    def notification_address(self) -> str:
+        """Likewise."""
+
+    def parse_filter(self, text: str) -> Filter | None:
+        """Give the filter of a selector's text.
+
+        Raises:
+            BrokerError: it cannot be read.
+        """
+
+    def new_id(self) -> int:
+        """Give an id that no binding, queue or message has."""
+
+    def store_and_forward(self, name: str) -> Queue:
+        """Give the store-and-forward queue of this name, made if it is not there.
+
+        Raises:
+            BrokerError: it cannot be made.
+        """
+
+    def reroute(self, message: Message) -> None:
+        """Route a copy of a message by its address, unless its bridge's id was seen before.
+
+        Raises:
+            BrokerError: it is refused.
+        """
+
+    def consumers_there_changed(self, binding: RemoteQueueBinding) -> None:
+        """Consumers of a queue of another broker came or went."""
+
+
+class ClusterConnection:
+    """See the module's text.
+
+    Args:
+        config: of it.
+        broker: that it belongs to.
+        topology: that this broker tells of it.
+        own: how this broker is reached.
+        listed: gives the connectors that are configured, or discovered now.
+
+    Attributes:
+        config: as given.
+        topology: as given.
+        peers: bridges by the node ids of their members.
+    """
+
+    def __init__(
+        self,
+        config: ClusterConnectionConfig,
+        *,
+        broker: ClusteringBroker,
+        topology: ClusterTopology,
+        own: TransportConfiguration,
+        listed: Callable[[], Iterable[TransportConfiguration]],
+    ) -> None:
+        self.config = config
+        self.topology = topology
+        self.peers: dict[str, PeerBridge] = {}
+        self._broker = broker
+        self._own = own
+        self._listed = listed
+        environment = broker.bridging.environment
+        self._identity = Identity(
+            topology.node_id,
+            own,
+            broker.cluster_user,
+            broker.cluster_password,
+            environment.clock.now_ms,
+        )
+        self._told_filter = subscription_filter(
+            config.address,
+            config.max_hops,
+            management_address=broker.management_address,
+            notification_address=broker.notification_address,
+        )
+        self._seeking = Seeking(
+            config,
+            identity=self._identity,
+            options=client_options(self._bridge_config("")),
+            environment=environment,
+            connectors=self._others,
+            is_found=self._is_found,
+            hear=topology.told,
+        )
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it connects to other members."""
+        return self._task is not None
+
+    # --- life ---------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Look for the other members, and connect to each. Nothing happens to one that does."""
+        if self._task is not None:
+            return
+        self.topology.listen(self._hear)
+        for member in self.topology.members:
+            self._hear(member)
+        self._task = asyncio.get_running_loop().create_task(self._seeking.run())
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("cluster-connection %s has ended", self.config.name, exc_info=error)
+
+    async def stop(self) -> None:
+        """Leave all members; what waits for them stays in its queues. Idempotent."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        self.topology.unlisten(self._hear)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        peers, self.peers = self.peers, {}
+        for peer in peers.values():
+            peer.bindings.clear()
+        await asyncio.gather(*(one.stop(within_s=STOP_S) for one in peers.values()))
+
+    def look(self) -> None:
+        """Brokers were discovered, or are silent."""
+        self._seeking.look()
+
+    def peer_rows(self) -> list[dict[str, object]]:
+        """Give what is known of each other node, as values for JSON."""
+        now_s = asyncio.get_running_loop().time()
+        rows: list[dict[str, object]] = []
+        for node_id, peer in self.peers.items():
+            status, lost_s = peer.status, peer.lost_at_s
+            bindings = peer.bindings.by_name.values()
+            rows.append(
+                {
+                    "nodeID": node_id,
+                    "connected": peer.is_connected,
+                    "target": ", ".join(
+                        f"{one.host}:{one.port}" for one in peer.peer_target.connectors
+                    ),
+                    "lostForMs": -1 if lost_s is None else int((now_s - lost_s) * 1000),
+                    "queues": len(bindings),
+                    "consumers": sum(one.consumer_count for one in bindings),
+                    "waiting": status.message_count,
+                    "pending": status.pending_count,
+                    "acknowledged": status.acknowledged_count,
+                    "sentBack": peer.sent_back_count,
+                    "reason": status.reason,
+                }
+            )
+        return rows
+
+    # --- members ------------------------------------------------------------------------------
+
+    def _others(self) -> list[TransportConfiguration]:
+        return [one for one in self._listed() if not is_same_place(one, self._own)]
+
+    def _is_found(self, connector: TransportConfiguration) -> bool:
+        """Whether a connected member is reached by this connector."""
+        for peer in self.peers.values():
+            places = peer.peer_target.connectors
+            if peer.is_connected and any(is_same_place(one, connector) for one in places):
+                return True
+        return False
+
+    def _hear(self, told: Member | Departure) -> None:
+        if isinstance(told, Departure) or told.node_id == self.topology.node_id:
+            # A member that is gone is tried on: whether it is there, its bridge finds out itself.
+            return
+        primary = told.primary
+        if primary is None:
+            return
+        peer = self.peers.get(told.node_id)
+        if peer is not None:
+            peer.peer_target.update(told)
+            if not peer.is_started:
+                # No attempt was left; now it has come back.
+                peer.start()
+            return
+        static = self.config.static_connectors
+        is_listed = any(is_same_place(one, primary) for one in self._others())
+        if static is None or not static.allow_direct_connections_only or is_listed:
+            self._connect(told)
+
+    def _bridge_config(self, queue: str) -> BridgeConfig:
+        config = self.config
+        return BridgeConfig(
+            name=queue,
+            queue_name=queue,
+            forwarding_address=None,
+            filter=None,
+            min_large_message_size_bytes=config.min_large_message_size_bytes,
+            check_period_ms=config.check_period_ms,
+            connection_ttl_ms=config.connection_ttl_ms,
+            retry_interval_ms=config.retry_interval_ms,
+            retry_interval_multiplier=config.retry_interval_multiplier,
+            max_retry_interval_ms=config.max_retry_interval_ms,
+            initial_connect_attempts=config.initial_connect_attempts,
+            reconnect_attempts=config.reconnect_attempts,
+            reconnect_attempts_same_node=0,
+            use_duplicate_detection=config.use_duplicate_detection,
+            confirmation_window_size_bytes=config.confirmation_window_size_bytes,
+            producer_window_size_bytes=config.producer_window_size_bytes,
+            user=self._broker.cluster_user,
+            password=self._broker.cluster_password,
+            client_id=config.client_id,
+            static_connectors=StaticConnectors(connector_refs=()),
+            discovery_group_ref=None,
+        )
+
+    def _connect(self, member: Member) -> None:
+        broker, node_id = self._broker, member.node_id
+        name = f"{STORE_AND_FORWARD}{self.config.name}.{node_id}"
+        queue = broker.store_and_forward(name)
+        config = self._bridge_config(name)
+
+        def make(told: Told, filter: Filter | None) -> RemoteQueueBinding:
+            return RemoteQueueBinding(
+                address=told.address,
+                cluster_name=told.cluster_name,
+                routing_name=told.routing_name,
+                binding_id=broker.new_id(),
+                remote_id=told.binding_id,
+                filter=filter,
+                distance=told.distance + 1,
+                forwarding=queue,
+                mode=self.config.load_balancing,
+            )
+
+        bindings = PeerBindings(
+            name,
+            node_id=self.topology.node_id,
+            make=make,
+            registry=broker.remote,
+            parse_filter=broker.parse_filter,
+            notifications=broker.bridging.notifications,
+            on_demand=broker.consumers_there_changed,
+        )
+        peer = PeerBridge(
+            config,
+            node_id,
+            PeerTarget(config, member, broker.bridging.environment, self.topology.told),
+            broker.bridging,
+            identity=self._identity,
+            call_timeout_s=self.config.call_timeout_ms / 1000,
+            notification_address=broker.notification_address,
+            told_filter=self._told_filter,
+            told_addresses=self.config.address,
+            bindings=bindings,
+            reroute=broker.reroute,
+            on_changed=lambda: self._changed(node_id),
+        )
+        self.peers[node_id] = peer
+        peer.start()
+
+    def _changed(self, node_id: str) -> None:
+        """A peer was connected, or lost."""
+        peer = self.peers.get(node_id)
+        if peer is None:
+            return
+        if peer.lost_at_s is None:
+            self.topology.reached(node_id, peer)
+        else:
+            self.topology.disconnected(peer)
+            self._seeking.look()

@@ -1,0 +1,188 @@
+"""What is known of one peer's queues and consumers, and what follows from each thing it tells.
+
+    RESET            told from the beginning: consumers are counted anew
+    BINDING_ADDED    a RemoteQueueBinding is in use; queues behind the peer are one broker further
+    CONSUMER_…       its counts change
+    RESET_COMPLETE   what was not told again is gone
+    disconnected()   bindings stay, as the last choice; their consumers are not counted any more
+
+What changes here is told on, with its distance, so that brokers behind this one hear of it. Nothing
+that comes before the first RESET counts.
+
+No I/O: the registry, and who is told, are handed in. Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.cluster.told import ToldType
+from broker.notifications import NotificationType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.cluster.told import Told
+    from broker.notifications import Notifications
+    from broker.queues.filter import Filter
+    from broker.routing.remote_bindings import RemoteBindings, RemoteQueueBinding
+
+__all__ = ["PeerBindings"]
+
+log = logging.getLogger("broker.cluster")
+
+
+class PeerBindings:
+    """See the module's text.
+
+    Args:
+        name: of the cluster connection and the peer, for logs.
+        node_id: of this broker.
+        make: makes a binding of what was told, with an id of its own.
+        registry: bindings of all peers.
+        parse_filter: a selector's text to a Filter; raises BrokerError.
+        notifications: who is told on.
+        on_demand: called with a binding whose consumers have changed.
+
+    Attributes:
+        by_name: by cluster name.
+        is_told: all that the peer has was told since it was connected.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        node_id: str,
+        make: Callable[[Told, Filter | None], RemoteQueueBinding],
+        registry: RemoteBindings,
+        parse_filter: Callable[[str], Filter | None],
+        notifications: Notifications,
+        on_demand: Callable[[RemoteQueueBinding], object] = lambda binding: None,
+    ) -> None:
+        self._name = name
+        self._node_id = node_id
+        self._make = make
+        self._registry = registry
+        self._parse_filter = parse_filter
+        self._notifications = notifications
+        self._on_demand = on_demand
+        self.by_name: dict[str, RemoteQueueBinding] = {}
+        self._is_listening = False
+        self.is_told = False
+        self._warned: set[str] = set()
+
+    def apply(self, told: Told) -> None:
+        """Take what the peer tells.
+
+        Raises:
+            BrokerError: a filter cannot be read.
+        """
+        if told.type is ToldType.RESET:
+            self._reset()
+            return
+        if not self._is_listening:
+            return
+        if told.type is ToldType.RESET_COMPLETE:
+            for binding in [one for one in self.by_name.values() if not one.is_connected]:
+                self._remove(binding)
+            self.is_told = True
+        elif told.type is ToldType.BINDING_ADDED:
+            self._added(told)
+        else:
+            self._changed(told)
+
+    def _reset(self) -> None:
+        self._is_listening = True
+        for binding in self.by_name.values():
+            binding.is_connected = False
+            self._forget_consumers(binding)
+
+    def _added(self, told: Told) -> None:
+        if told.cluster_name.endswith(self._node_id):
+            # Of this broker, told around a ring.
+            return
+        known = self.by_name.get(told.cluster_name)
+        if known is not None:
+            if known.remote_id == told.binding_id:
+                if known.is_connected and told.cluster_name not in self._warned:
+                    self._warned.add(told.cluster_name)
+                    log.warning(
+                        "AMQ222139: %s: queue %s was told twice: max-hops is too large for these "
+                        "brokers, or the addresses of two cluster connections overlap",
+                        *(self._name, told.cluster_name),
+                    )
+                known.is_connected = True
+                return
+            self._remove(known)
+        filter = None if told.filter is None else self._parse_filter(told.filter)
+        binding = self.by_name[told.cluster_name] = self._make(told, filter)
+        self._registry.add(binding)
+        if self._registry.is_used(binding):
+            self._notifications.binding(NotificationType.BINDING_ADDED, binding)
+
+    def _changed(self, told: Told) -> None:
+        binding = self.by_name.get(told.cluster_name)
+        if binding is None:
+            if not told.cluster_name.endswith(self._node_id):
+                log.debug("%s: %s of unknown %s", self._name, told.type.name, told.cluster_name)
+            return
+        if told.type is ToldType.BINDING_REMOVED:
+            self._remove(binding)
+            return
+        filter = None if told.filter is None else self._parse_filter(told.filter)
+        if told.type is ToldType.BINDING_UPDATED:
+            binding.filter = filter
+            if self._registry.is_used(binding):
+                self._notifications.binding(NotificationType.BINDING_UPDATED, binding)
+        elif told.type is ToldType.CONSUMER_CREATED:
+            binding.consumer_created(filter)
+            self._tell(NotificationType.CONSUMER_CREATED, binding, filter)
+            self._on_demand(binding)
+        elif binding.consumer_closed(filter):
+            self._tell(NotificationType.CONSUMER_CLOSED, binding, filter)
+            self._on_demand(binding)
+
+    def _tell(
+        self, kind: NotificationType, binding: RemoteQueueBinding, filter: Filter | None
+    ) -> None:
+        if self._registry.is_used(binding):
+            self._notifications.remote_consumer(kind, binding, filter)
+
+    def _forget_consumers(self, binding: RemoteQueueBinding) -> None:
+        gone = list(binding.consumers())
+        binding.forget_consumers()
+        for filter in gone:
+            self._tell(NotificationType.CONSUMER_CLOSED, binding, filter)
+        if gone:
+            self._on_demand(binding)
+
+    def _remove(self, binding: RemoteQueueBinding) -> None:
+        self._forget_consumers(binding)
+        del self.by_name[binding.unique_name]
+        is_used = self._registry.is_used(binding)
+        if is_used:
+            self._notifications.binding(NotificationType.BINDING_REMOVED, binding)
+        self._registry.remove(binding)
+
+    def disconnected(self) -> None:
+        """The peer is not reached: what it has is not known any more."""
+        self._is_listening = self.is_told = False
+        for binding in self.by_name.values():
+            binding.is_connected = False
+            self._forget_consumers(binding)
+
+    def is_stale(self, remote_id: int) -> bool:
+        """Forget a queue that the peer refuses; whether it was known."""
+        for binding in self.by_name.values():
+            if binding.remote_id == remote_id:
+                self._remove(binding)
+                return True
+        return False
+
+    def clear(self) -> None:
+        """Forget everything: the peer has left in good order."""
+        self._is_listening = self.is_told = False
+        for binding in list(self.by_name.values()):
+            self._remove(binding)

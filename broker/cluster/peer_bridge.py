@@ -1,0 +1,258 @@
+"""The bridge behind the store-and-forward queue of one peer, and what it hears over the same link.
+
+    connect ─▶ introduce ─▶ is it that node? ─▶ notification queue there ─▶ sendQueueInfoToQueue
+            ─▶ forward: _AMQ_ROUTE_TO<queue> becomes _AMQ_ROUTE_TO ─▶ … ─▶ lost: connect again
+
+Forwarding, confirmations, duplicate ids and attempts are those of a core bridge. A message that the
+peer refuses, because its queue or address is gone there, goes back to its address here.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import TYPE_CHECKING, Final
+
+from broker.bridges.core.bridge import CoreBridge
+from broker.bridges.core.outgoing import BRIDGE_ID, OutgoingMessages, TransformFailed
+from broker.bridges.core.target import Link, Target
+from broker.client.errors import BrokerRefused, NotConnected
+from broker.client.session_state import AckMode
+from broker.cluster.introduction import HeardTopology, introduce
+from broker.cluster.told import read_told
+from broker.errors import BrokerError, ErrorCode
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
+from broker.routing.queue_ids import ROUTE_TO
+from broker.routing.remote_bindings import forget_routes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from broker.bridges.core.bridge import BridgingBroker
+    from broker.client.aio.received import AsyncReceived
+    from broker.client.aio.session import AsyncSession
+    from broker.cluster.introduction import Identity
+    from broker.cluster.peer_bindings import PeerBindings
+    from broker.config.cluster import BridgeConfig
+    from broker.discovery.topology import Departure, Member
+    from broker.environment import Environment
+    from broker.model.message import Message
+    from broker.model.transport_configuration import TransportConfiguration
+
+__all__ = ["PeerBridge", "PeerTarget"]
+
+log = logging.getLogger("broker.cluster")
+
+_ID: Final = struct.Struct(">q")
+# What the peer says when the queue that a message names, or its address, is gone.
+_GONE: Final = (ErrorCode.ADDRESS_DOES_NOT_EXIST, ErrorCode.QUEUE_DOES_NOT_EXIST)
+
+
+class PeerMessages(OutgoingMessages):
+    """What a peer gets of a message of its store-and-forward queue.
+
+    Args:
+        config: of the bridge.
+        node_id: of this broker.
+    """
+
+    __slots__ = ("_property",)
+
+    def __init__(self, config: BridgeConfig, node_id: UUID) -> None:
+        super().__init__(config, node_id, None)
+        self._property = ROUTE_TO + config.queue_name
+
+    def ids_of(self, message: Message) -> bytes | None:
+        """Give the ids of the peer's bindings that a message names."""
+        ids = message.get(self._property)
+        return ids if isinstance(ids, bytes) and ids else None
+
+    def make(self, message: Message) -> Message:
+        """Give the copy that names the peer's queues, and nobody else's."""
+        ids = self.ids_of(message)
+        copy = super().make(message)
+        forget_routes(copy)
+        if ids is None:
+            # An operator put it here: the peer routes it by its address.
+            return copy
+        copy.set(ROUTE_TO, PropertyType.BYTES, ids)
+        return copy
+
+
+class PeerTarget(Target):
+    """Where a peer is: its primary, and its backup.
+
+    Args:
+        config: of the bridge.
+        member: as the topology has it.
+        environment: clock, ids, chance and network.
+        hear: called with what it says of the members of the cluster.
+    """
+
+    def __init__(
+        self,
+        config: BridgeConfig,
+        member: Member,
+        environment: Environment,
+        hear: Callable[[Member | Departure], object],
+    ) -> None:
+        super().__init__(config, (), environment)
+        self._hear = hear
+        self.update(member)
+
+    def update(self, member: Member) -> None:
+        """It is reached in another way now."""
+        found = [one for one in (member.primary, member.backup) if one is not None]
+        if found:
+            self.connectors: tuple[TransportConfiguration, ...] = tuple(found)
+
+    async def connect(self, attempt: int) -> Link:
+        """Connect once, and open a session; as Target.connect()."""
+        # What another connection told may be of a node that was here before.
+        self.topology = HeardTopology(self._hear)
+        return await super().connect(attempt)
+
+    def _next(self, attempt: int) -> TransportConfiguration:
+        return self.connectors[attempt % len(self.connectors)]
+
+
+class PeerBridge(CoreBridge):
+    """See the module's text.
+
+    Args:
+        config: of the bridge.
+        node_id: of the peer.
+        target: where it is.
+        broker: that it belongs to.
+        identity: who we are.
+        call_timeout_s: seconds that an answer may take.
+        notification_address: of this broker, and so of its peers.
+        told_filter: selects what is told.
+        told_addresses: of the cluster connection.
+        bindings: what is known of the peer's queues.
+        reroute: called with a copy of a message that is to go back to its address.
+        on_changed: called when it was connected or lost.
+
+    Attributes:
+        node_id: as given.
+        is_left: the peer has ended the connection in good order, and was not reached since.
+        is_other_node: another node answered where the peer was.
+        lost_at_s: since when it is not connected, by the loop's clock; None while it is.
+        sent_back_count: messages that the peer refused.
+    """
+
+    def __init__(
+        self,
+        config: BridgeConfig,
+        node_id: str,
+        target: PeerTarget,
+        broker: BridgingBroker,
+        *,
+        identity: Identity,
+        call_timeout_s: float,
+        notification_address: str,
+        told_filter: str,
+        told_addresses: str,
+        bindings: PeerBindings,
+        reroute: Callable[[Message], object],
+        on_changed: Callable[[], object],
+    ) -> None:
+        self._messages = PeerMessages(config, broker.node_uuid)
+        super().__init__(config, config.name, (), broker, outgoing=self._messages, target=target)
+        self.node_id = node_id
+        self.peer_target = target
+        self._identity = identity
+        self._call_timeout_s = call_timeout_s
+        self._notification_address = notification_address
+        self._told_filter = told_filter
+        self._told_addresses = told_addresses
+        self.bindings = bindings
+        self._reroute = reroute
+        self._on_changed = on_changed
+        self.is_left = self.is_other_node = False
+        self.lost_at_s: float | None = self._loop.time()
+        self.sent_back_count = 0
+
+    async def _prepare(self, link: Link) -> None:
+        await introduce(link.connection, self._identity, self._call_timeout_s)
+        session = await link.connection.session(AckMode.PRE)
+        found = await session.attribute("broker", "NodeID")
+        if found != self.node_id:
+            self.is_other_node = True
+            self._on_changed()
+            raise NotConnected(
+                f"{link.where} is node {found}, and not {self.node_id}: what waits for that stays"
+            )
+        self.is_other_node = self.is_left = False
+        await self._listen(link, session)
+        self.lost_at_s = None
+        self._on_changed()
+
+    async def _listen(self, link: Link, session: AsyncSession) -> None:
+        """Have the peer tell of its queues and consumers."""
+        name = f"notif.{self._broker.environment.ids.random_uuid()}.{self.config.name}"
+        name = name.replace("::", "_")
+        await session.create_queue(
+            name,
+            self._notification_address,
+            routing_type=RoutingType.MULTICAST,
+            selector=self._told_filter,
+            durable=False,
+            temporary=True,
+        )
+
+        def told(received: AsyncReceived) -> None:
+            # A link that is lost already tells nothing any more.
+            if not link.lost.done():
+                self._told(received.message)
+
+        await session.consumer(name, listener=told)
+        await session.manage(
+            "broker",
+            "sendQueueInfoToQueue",
+            name,
+            self._told_addresses,
+            timeout_s=self._call_timeout_s,
+        )
+
+    def _told(self, message: Message) -> None:
+        try:
+            told = read_told(message)
+            if told is not None:
+                self.bindings.apply(told)
+        except (ValueError, BrokerError) as error:
+            log.error("%s: what the peer tells cannot be read: %s", self.name, error)
+
+    def _lost(self, link: Link, reason: Exception) -> None:
+        self.is_left = link.connection.disconnect is not None
+        self.lost_at_s = self._loop.time()
+        if self.is_left:
+            self.bindings.clear()
+        else:
+            self.bindings.disconnected()
+        self._on_changed()
+
+    def _send_back(self, message: Message, error: BrokerRefused) -> bool:
+        ids = self._messages.ids_of(message)
+        if error.code not in _GONE or ids is None:
+            return False
+        for (remote_id,) in _ID.iter_unpack(ids):
+            self.bindings.is_stale(remote_id)
+        try:
+            copy = message.copy()
+            # Once, also where this broker ends before the message is acknowledged here.
+            copy.set_bytes(BRIDGE_ID, self._messages.duplicate_id(message.message_id))
+            self._reroute(copy)
+        except (BrokerError, TransformFailed) as failure:
+            log.error("%s: message %d stays: %s", self.name, message.message_id, failure)
+            return False
+        self.sent_back_count += 1
+        log.warning(
+            "%s: the peer refuses message %d, it goes back to its address %s: %s",
+            *(self.name, message.message_id, message.address, error),
+        )
+        return True

@@ -1,0 +1,287 @@
+"""Messages that no consumer here takes go to a broker that has one for them.
+
+    the last consumer leaves, or none here wants a message; another broker has consumers
+        ─▶ redistribution-delay ─▶ each waiting message ─▶ balancing.redistribution_target()
+        ─▶ a copy for the store-and-forward queue, the original acknowledged: one transaction
+
+A message stays while a consumer here wants it, whatever that one's credits are, and while it has a
+group. Messages are looked at in their order, and get to the back of the other queue.
+
+Unlike Artemis, a queue whose consumers all have filters is looked at message by message, not once
+a message is found that none of them takes; and an anycast queue takes part whatever its name is.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker.errors import BrokerError
+from broker.model.message import GROUP_ID
+from broker.routing.balancing import redistribution_target
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.model.message import Message
+    from broker.queues.counters import Counters
+    from broker.queues.queue import Queue
+    from broker.queues.reference import Reference
+    from broker.queues.reference_lists import Cursor
+    from broker.routing.addresses import Addresses
+    from broker.routing.message_mover import Moving
+    from broker.routing.remote_bindings import RemoteQueueBinding
+
+__all__ = ["Redistribution", "is_due"]
+
+log = logging.getLogger("broker.cluster")
+
+# Messages looked at before other work has its turn.
+_LOOK_COUNT: Final = 100
+# Of messages that came meanwhile.
+_POLL_S: Final = 0.1
+# Those that came back to their places in the queue: all are looked at again, at most so often, and
+# so that it takes a twentieth of the time.
+_AGAIN_S: Final = 1.0
+_AGAIN_SHARE: Final = 20
+_FAILED_S: Final = 1.0
+_READ_AHEAD: Final = 1000
+
+
+class Mover(Protocol):
+    """Who moves messages; `broker.routing.message_mover` does."""
+
+    def redistribute(self, reference: Reference, target: RemoteQueueBinding) -> Moving:
+        """Move a reference to a queue of another broker; whether it was moved."""
+
+
+def is_due(*, delay_ms: int, is_internal: bool, has_demand: bool, takes_all: bool) -> bool:
+    """Whether messages of a queue are to be looked at, once the delay has passed.
+
+    Args:
+        delay_ms: redistribution-delay of its address; below 0 never.
+        is_internal: it is a queue of the broker's own.
+        has_demand: a connected broker has consumers for queues of its routing name.
+        takes_all: a consumer here has no filter.
+    """
+    return delay_ms >= 0 and not is_internal and has_demand and not takes_all
+
+
+class Redistribution:
+    """See the module's text. Implements `broker.notifications.DemandListener`.
+
+    Args:
+        addresses: of the broker.
+        mover: moves messages.
+        counters: for metrics.
+        own_addresses: of management and notifications, whose queues stay as they are.
+    """
+
+    def __init__(
+        self,
+        addresses: Addresses,
+        mover: Mover,
+        counters: Counters,
+        own_addresses: tuple[str, ...],
+    ) -> None:
+        self._addresses = addresses
+        self._mover = mover
+        self._counters = counters
+        self._own_addresses = own_addresses
+        self._looking: dict[str, _Look] = {}
+        self._is_stopped = False
+
+    @property
+    def queues(self) -> dict[str, bool]:
+        """The queues that are looked at, by name; whether their delay has passed."""
+        return {name: one.is_due for name, one in self._looking.items()}
+
+    # --- what happens -------------------------------------------------------------------------
+
+    def consumers_changed(self, queue: Queue) -> None:
+        """A consumer came or went: the delay begins anew."""
+        self._cancel(queue.name)
+        self._consider(queue)
+
+    def queue_added(self, queue: Queue) -> None:
+        """A queue was made, or changed."""
+        self._consider(queue)
+
+    def queue_removed(self, name: str) -> None:
+        """A queue was deleted."""
+        self._cancel(name)
+
+    def consumers_there_changed(self, binding: RemoteQueueBinding) -> None:
+        """Consumers of a queue of another broker came or went."""
+        address = self._addresses.by_name.get(binding.address)
+        if address is None:
+            return
+        for queue in list(address.queues.values()):
+            if queue.binding.routing_name == binding.routing_name:
+                self._consider(queue)
+
+    def stop(self) -> None:
+        """Move nothing any more. Idempotent."""
+        self._is_stopped = True
+        for name in list(self._looking):
+            self._cancel(name)
+
+    def _cancel(self, name: str) -> None:
+        looking = self._looking.pop(name, None)
+        if looking is not None:
+            looking.task.cancel()
+
+    def _consider(self, queue: Queue) -> None:
+        delay_ms = queue.settings.redistribution_delay_ms
+        address = queue.binding.address
+        due = not self._is_stopped and is_due(
+            delay_ms=delay_ms,
+            is_internal=queue.binding.internal or address.startswith(self._own_addresses),
+            has_demand=any(
+                one.is_connected and one.mode.redistributes and one.consumer_count
+                for one in self._bindings(queue)
+            ),
+            takes_all=any(one.filter is None for one in queue.consumers.all()),
+        )
+        if not due:
+            self._cancel(queue.name)
+        elif (looking := self._looking.get(queue.name)) is not None:
+            looking.again.set()
+        else:
+            made = _Look(queue, delay_ms / 1000, self._target, self._move)
+            self._looking[queue.name] = made
+
+    def _bindings(self, queue: Queue) -> list[RemoteQueueBinding]:
+        name = queue.binding.routing_name
+        at = self._addresses.remote.at(queue.binding.address)
+        return [one for one in at if one.routing_name == name]
+
+    def _target(self, queue: Queue, message: Message, first: int) -> tuple[int, RemoteQueueBinding]:
+        """Give the binding that a message goes to, and its position.
+
+        Raises:
+            LookupError: it stays.
+        """
+        bindings = self._bindings(queue)
+        found = redistribution_target(bindings, first, message)
+        if found is None:
+            raise LookupError
+        return found, bindings[found]
+
+    def _move(self, reference: Reference, target: RemoteQueueBinding) -> Moving:
+        is_moved = yield from self._mover.redistribute(reference, target)
+        self._counters.redistributed += is_moved
+        return is_moved
+
+
+class _Look:
+    """The messages of one queue, looked at from when its delay has passed until it is cancelled.
+
+    Attributes:
+        is_due: the delay has passed.
+        again: set where all are to be looked at again.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        delay_s: float,
+        target: Callable[[Queue, Message, int], tuple[int, RemoteQueueBinding]],
+        move: Callable[[Reference, RemoteQueueBinding], Moving],
+    ) -> None:
+        self._queue = queue
+        self._delay_s = delay_s
+        self._target = target
+        self._move = move
+        self._position = 0
+        self._has_failed = False
+        self.is_due = False
+        self.again = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.task = self._loop.create_task(self._run())
+        self.task.add_done_callback(_log_fault)
+
+    async def _run(self) -> None:
+        await asyncio.sleep(self._delay_s)
+        self.is_due = True
+        while not self._queue.is_deleted:
+            self.again.clear()
+            began_s = self._loop.time()
+            cursor = self._queue.waiting.cursor()
+            try:
+                await self._look(cursor)
+                took_s = self._loop.time() - began_s
+                until_s = self._loop.time() + max(_AGAIN_S, took_s * _AGAIN_SHARE)
+                while not self.again.is_set() and self._loop.time() < until_s:
+                    await self._wait()
+                    await self._look(cursor)
+            finally:
+                cursor.close()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(_POLL_S):
+                await self.again.wait()
+        except TimeoutError:
+            return
+
+    async def _look(self, cursor: Cursor) -> None:
+        """Look at what a cursor has not seen yet, pages too."""
+        queue = self._queue
+        count = 0
+        while not queue.is_deleted and not queue.is_paused:
+            reference = cursor.advance()
+            if reference is None:
+                if not await self._read_more():
+                    return
+                continue
+            count += 1
+            if count % _LOOK_COUNT == 0:
+                await asyncio.sleep(0)
+                if reference.level < 0 or self.again.is_set():
+                    continue
+            await self._consider(reference)
+
+    async def _read_more(self) -> bool:
+        """Have more of the queue's pages read; whether something may have come."""
+        pages = self._queue.pages
+        if pages is None or not pages.unread_count:
+            return False
+        before = self._queue.waiting.count
+        pages.look_ahead(pages.held_count + _READ_AHEAD)
+        if self._queue.waiting.count > before:
+            return True
+        if not pages.is_reading:
+            return False
+        await asyncio.sleep(_POLL_S)
+        return True
+
+    async def _consider(self, reference: Reference) -> None:
+        message, queue = reference.message, self._queue
+        if message.get(GROUP_ID) is not None or queue.consumers.wants(message):
+            return
+        try:
+            position, target = self._target(queue, message, self._position)
+        except LookupError:
+            return
+        self._position = position + 1
+        moving = self._move(reference, target)
+        try:
+            for delay_s in moving:
+                await asyncio.sleep(delay_s)
+        except (BrokerError, JournalError) as error:
+            if not self._has_failed:
+                log.warning("queue %s: a message is not redistributed: %s", queue.name, error)
+            self._has_failed = True
+            await asyncio.sleep(_FAILED_S)
+        else:
+            self._has_failed = False
+
+
+def _log_fault(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("redistribution has ended", exc_info=error)

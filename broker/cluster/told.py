@@ -1,0 +1,143 @@
+"""What a peer tells of its queues and consumers, read from its notifications.
+
+Values without I/O; names as in ManagementHelper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from broker.model.message import Message
+    from broker.model.properties import PropertyValue
+
+__all__ = ["Told", "ToldType", "read_told", "subscription_filter"]
+
+
+class ToldType(Enum):
+    """What is told; names as in notifications, but for the first two."""
+
+    RESET = auto()
+    RESET_COMPLETE = auto()
+    BINDING_ADDED = auto()
+    BINDING_REMOVED = auto()
+    BINDING_UPDATED = auto()
+    CONSUMER_CREATED = auto()
+    CONSUMER_CLOSED = auto()
+
+
+_BY_NAME: Final = {one.name: one for one in ToldType if not one.name.startswith("RESET")}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One thing that a peer tells.
+
+    Attributes:
+        type: what happened.
+        address: of the queue.
+        cluster_name: of the queue: its name and the node id of its broker.
+        routing_name: of those that share it one gets a message.
+        binding_id: in the peer.
+        distance: of the queue from the peer.
+        filter: of the queue, or of the consumer; None for none.
+    """
+
+    type: ToldType
+    address: str = ""
+    cluster_name: str = ""
+    routing_name: str = ""
+    binding_id: int = 0
+    distance: int = 0
+    filter: str | None = None
+
+
+def read_told(message: Message) -> Told | None:
+    """Read a notification; None where it is of no concern.
+
+    Raises:
+        ValueError: something is missing in it.
+    """
+    if message.get("_AMQ_RESET_QUEUE_DATA"):
+        return Told(ToldType.RESET)
+    if message.get("_AMQ_RESET_QUEUE_DATA_COMPLETE"):
+        return Told(ToldType.RESET_COMPLETE)
+    kind = _BY_NAME.get(str(message.get("_AMQ_NotifType")))
+    if kind is None:
+        return None
+    text = _text(message, "_AMQ_FilterString")
+    cluster_name = _text(message, "_AMQ_ClusterName")
+    if cluster_name is None:
+        raise ValueError(f"{kind.name} without _AMQ_ClusterName")
+    told = Told(
+        kind,
+        _text(message, "_AMQ_Address") or "",
+        cluster_name,
+        _text(message, "_AMQ_RoutingName") or "",
+        _number(message.get("_AMQ_Binding_ID")),
+        _number(message.get("_AMQ_Distance")),
+        text or None,
+    )
+    if kind is ToldType.BINDING_ADDED and not (told.address and told.routing_name):
+        raise ValueError(f"BINDING_ADDED of {cluster_name} without address or routing name")
+    return told
+
+
+def _text(message: Message, name: str) -> str | None:
+    value = message.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _number(value: PropertyValue) -> int:
+    return int(value) if isinstance(value, int) else 0
+
+
+# Addresses that only their own broker uses; OpenWire's advisories are told by each of them.
+_OWN_ADDRESSES: Final = ("$.artemis.internal.sf.", "ActiveMQ.Advisory.")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def address_filter(addresses: str, own: tuple[str, ...]) -> str:
+    """Give the selector of what is told of some addresses (createSelectorFromAddress).
+
+    Args:
+        addresses: of the cluster connection: prefixes between commas, `!` excludes.
+        own: more prefixes that nobody is told of.
+
+    >>> address_filter("eu,!eu.test", ())[:47]
+    "(_AMQ_Address LIKE 'eu%') AND (_AMQ_Address NOT"
+    """
+    items = [one.strip() for one in addresses.split(",")]
+    wanted = [one for one in items if one and not one.startswith("!")]
+    excluded = [one[1:] for one in items if one.startswith("!") and one[1:]]
+    excluded += [*_OWN_ADDRESSES, *own]
+    parts = []
+    if wanted:
+        parts.append(" OR ".join(f"_AMQ_Address LIKE {_quoted(one + '%')}" for one in wanted))
+    parts += [f"_AMQ_Address NOT LIKE {_quoted(one + '%')}" for one in excluded]
+    return " AND ".join(f"({one})" for one in parts)
+
+
+def subscription_filter(
+    addresses: str, max_hops: int, *, management_address: str, notification_address: str
+) -> str:
+    """Give the selector of the queue where a peer tells of its queues and consumers.
+
+    Args:
+        addresses: of the cluster connection.
+        max_hops: how many brokers away a queue may be.
+        management_address: nobody is told of its queues.
+        notification_address: likewise.
+    """
+    types = ", ".join(map(_quoted, _BY_NAME))
+    own = (management_address, notification_address)
+    return (
+        "(_AMQ_Binding_Type <> 2 OR _AMQ_Binding_Type IS NULL) AND "
+        f"_AMQ_NotifType IN ({types}) AND _AMQ_Distance < {max_hops} AND "
+        f"({address_filter(addresses, own)})"
+    )

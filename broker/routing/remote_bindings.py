@@ -1,0 +1,293 @@
+"""Queues of other brokers of a cluster, as bindings of this one.
+
+    message ─▶ RemoteQueueBinding.route() ─▶ _AMQ_ROUTE_TO<store-and-forward queue> + id
+                                          ─▶ store-and-forward queue ─▶ bridge ─▶ the other broker
+
+A remote binding knows what the other broker told: its queue's filter, and how many consumers with
+which filters it has. Whether a message goes there, and which of several bindings gets it, is
+decided in `balancing`.
+
+A queue may be told by several peers, in a ring. The nearest one is in use; the others wait until
+that is gone.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from broker.model.address import AddressTree, split_fqqn
+from broker.model.load_balancing import MessageLoadBalancing
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
+from broker.routing.bindings import Binding, BindingType
+from broker.routing.queue_ids import ROUTE_TO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker.model.address import WildcardConfiguration
+    from broker.model.message import Message
+    from broker.queues.filter import Filter
+    from broker.queues.queue import Queue
+    from broker.routing.bindings import RoutingContext
+
+__all__ = ["STORE_AND_FORWARD", "RemoteBindings", "RemoteQueueBinding", "forget_routes"]
+
+STORE_AND_FORWARD: Final = "$.artemis.internal.sf."
+"""How names of store-and-forward queues begin; connection and node id follow."""
+_ID: Final = struct.Struct(">q")
+# Of a node id behind the name of a queue: a UUID as text.
+_NODE_ID_SIZE: Final = 36
+
+
+def forget_routes(message: Message) -> None:
+    """Remove what names queues of other brokers: it means something to a bridge alone."""
+    names = [name for name in message.properties if name.startswith(ROUTE_TO)]
+    for name in names:
+        if name != ROUTE_TO:
+            message.remove(name)
+
+
+class RemoteQueueBinding(Binding):
+    """A queue of another broker; see the module's text.
+
+    Args:
+        address: of the queue there.
+        cluster_name: its name and the node id of its broker, as the cluster knows it.
+        routing_name: of those that share it one gets a message.
+        binding_id: of this binding, in this broker: a peer behind it names it so.
+        remote_id: of the binding in the peer.
+        filter: of the queue there; None takes all.
+        distance: how many brokers away it is, 1 or more.
+        forwarding: the store-and-forward queue of the peer.
+        mode: of the cluster connection.
+
+    Attributes:
+        queue_name: of the queue there.
+        remote_id: as given.
+        forwarding: as given.
+        mode: as given.
+        is_connected: the peer is reached.
+        filters: of its consumers with a filter: how many have it, by its text.
+        unfiltered_count: of its consumers without one.
+    """
+
+    def __init__(
+        self,
+        *,
+        address: str,
+        cluster_name: str,
+        routing_name: str,
+        binding_id: int,
+        remote_id: int,
+        filter: Filter | None,
+        distance: int,
+        forwarding: Queue,
+        mode: MessageLoadBalancing,
+    ) -> None:
+        is_anycast = routing_name == address
+        super().__init__(
+            BindingType.REMOTE_QUEUE,
+            address=address,
+            unique_name=cluster_name,
+            routing_name=routing_name,
+            routing_type=RoutingType.ANYCAST if is_anycast else RoutingType.MULTICAST,
+            binding_id=binding_id,
+            filter=filter,
+            distance=distance,
+        )
+        self.queue_name = cluster_name[:-_NODE_ID_SIZE]
+        self.remote_id = remote_id
+        self.forwarding = forwarding
+        self.mode = mode
+        self.is_connected = True
+        self.unfiltered_count = 0
+        self.filters: dict[str, tuple[Filter, int]] = {}
+        self._property = ROUTE_TO + forwarding.name
+
+    # --- what the other broker tells ----------------------------------------------------------
+
+    @property
+    def consumer_count(self) -> int:
+        """How many consumers it has, as far as was told."""
+        return self.unfiltered_count + sum(count for _, count in self.filters.values())
+
+    def consumer_created(self, filter: Filter | None) -> None:
+        """One more consumer is there."""
+        if filter is None:
+            self.unfiltered_count += 1
+            return
+        known = self.filters.get(filter.text)
+        self.filters[filter.text] = (filter, 1 if known is None else known[1] + 1)
+
+    def consumer_closed(self, filter: Filter | None) -> bool:
+        """One of them is gone; whether it was known."""
+        if filter is None:
+            is_known = self.unfiltered_count > 0
+            self.unfiltered_count -= is_known
+            return is_known
+        known = self.filters.get(filter.text)
+        if known is None:
+            return False
+        if known[1] == 1:
+            del self.filters[filter.text]
+        else:
+            self.filters[filter.text] = (filter, known[1] - 1)
+        return True
+
+    def consumers(self) -> Iterable[Filter | None]:
+        """Give the filter of each consumer, None for none."""
+        for _ in range(self.unfiltered_count):
+            yield None
+        for filter, count in self.filters.values():
+            for _ in range(count):
+                yield filter
+
+    def forget_consumers(self) -> None:
+        """It is not known any more which there are."""
+        self.unfiltered_count = 0
+        self.filters.clear()
+
+    # --- whether it takes a message -----------------------------------------------------------
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the peer is connected."""
+        return self.is_connected
+
+    def cluster_name(self, node_id: str) -> str:
+        """Give the name by which a cluster knows the queue."""
+        return self.unique_name
+
+    def is_queue(self, name: str) -> bool:
+        """Whether the queue there has this name."""
+        return self.queue_name == name
+
+    def takes(self, message: Message) -> bool:
+        """Whether its queue would take a message, whatever the mode."""
+        _, queue = split_fqqn(message.address or "")
+        if queue is not None and queue != self.queue_name:
+            return False
+        return self.filter is None or self.filter.matches(message)
+
+    def accepts(self, message: Message) -> bool:
+        """Whether it takes a message when that comes.
+
+        A subscription gets its copy in every mode. Artemis asks for the routing type of the message
+        there (BindingsImpl.matchBinding), so one that says none would be missed.
+        """
+        if not self.mode.distributes and self.routing_type is RoutingType.ANYCAST:
+            return False
+        return self.takes(message)
+
+    def has_consumer_for(self, message: Message) -> bool:
+        """Whether a consumer there takes it (RemoteQueueBindingImpl.isHighAcceptPriority).
+
+        Unlike there, a consumer without a filter counts beside those with one.
+        """
+        return self.mode is not MessageLoadBalancing.OFF and self.wants(message)
+
+    def wants(self, message: Message) -> bool:
+        """The same, whatever the mode."""
+        return self.unfiltered_count > 0 or any(
+            filter.matches(message) for filter, _ in self.filters.values()
+        )
+
+    def route(self, message: Message, routing: RoutingContext) -> None:
+        """Name the queue in the message, the newest id first, and let the peer's queue get it."""
+        ids = message.get(self._property)
+        behind = ids if isinstance(ids, bytes) else b""
+        message.set(self._property, PropertyType.BYTES, _ID.pack(self.remote_id) + behind)
+        if self.forwarding not in routing.queues:
+            routing.queues.append(self.forwarding)
+
+    def describe(self) -> str:
+        """Give it as lists of management show it."""
+        return (
+            f"RemoteQueueBindingImpl [name={self.unique_name}, address={self.address}, "
+            f"consumerCount={self.consumer_count}, distance={self.distance}, "
+            f"connected={str(self.is_connected).lower()}, id={self.binding_id}]"
+        )
+
+
+class RemoteBindings:
+    """All of a broker.
+
+    Args:
+        wildcards: how names with wildcards are written.
+        on_change: called when another set of them is in use.
+
+    Attributes:
+        by_name: those in use, by their cluster names.
+        by_id: the same, by their ids.
+        on_promoted: called with one that is in use in place of one that is gone.
+    """
+
+    def __init__(self, wildcards: WildcardConfiguration, on_change: Callable[[], object]) -> None:
+        self.by_name: dict[str, RemoteQueueBinding] = {}
+        self.by_id: dict[int, RemoteQueueBinding] = {}
+        self.on_promoted: Callable[[RemoteQueueBinding], object] = lambda binding: None
+        self._wildcards = wildcards
+        self._on_change = on_change
+        self._by_address: dict[str, dict[str, RemoteQueueBinding]] = {}
+        self._patterns: AddressTree[RemoteQueueBinding] = AddressTree(wildcards)
+        # The same queues by other ways, by their cluster names.
+        self._others: dict[str, list[RemoteQueueBinding]] = {}
+
+    def at(self, address: str) -> list[RemoteQueueBinding]:
+        """Give those of an address, and of patterns that match it."""
+        found = list(self._by_address.get(address, {}).values())
+        if self._wildcards.routing_enabled:
+            found += [one for one in self._patterns.matching(address) if one.address != address]
+        return found
+
+    def is_used(self, binding: RemoteQueueBinding) -> bool:
+        """Whether it is the one in use of its queue."""
+        return self.by_name.get(binding.unique_name) is binding
+
+    def add(self, binding: RemoteQueueBinding) -> None:
+        """Use a binding, unless a nearer one of its queue is in use."""
+        used = self.by_name.get(binding.unique_name)
+        if used is not None:
+            self._others.setdefault(binding.unique_name, []).append(binding)
+            return
+        self._use(binding)
+
+    def _use(self, binding: RemoteQueueBinding) -> None:
+        self.by_name[binding.unique_name] = binding
+        self.by_id[binding.binding_id] = binding
+        self._by_address.setdefault(binding.address, {})[binding.unique_name] = binding
+        if self._wildcards.is_wild(binding.address):
+            self._patterns.add(binding.address, binding)
+        self._on_change()
+
+    def remove(self, binding: RemoteQueueBinding) -> None:
+        """Use it no more; the nearest other one takes its place. Idempotent."""
+        name = binding.unique_name
+        others = self._others.get(name, [])
+        if binding in others:
+            others.remove(binding)
+            if not others:
+                del self._others[name]
+            return
+        if self.by_name.get(name) is not binding:
+            return
+        del self.by_name[name]
+        del self.by_id[binding.binding_id]
+        at = self._by_address[binding.address]
+        del at[name]
+        if not at:
+            del self._by_address[binding.address]
+        if self._wildcards.is_wild(binding.address):
+            self._patterns.remove(binding.address, binding)
+        self._on_change()
+        if others:
+            nearest = min(others, key=lambda one: (not one.is_connected, one.distance))
+            others.remove(nearest)
+            if not others:
+                del self._others[name]
+            self._use(nearest)
+            self.on_promoted(nearest)

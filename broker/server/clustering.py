@@ -1,0 +1,121 @@
+"""What the cluster connections of a broker use of it, from one start to the next stop.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.model.routing_type import RoutingType
+from broker.notifications import NotificationType
+from broker.selector.filters import parse_filter
+from broker.settings.queue_defaults import QueueRequest
+
+if TYPE_CHECKING:
+    from broker.cluster.redistribution import Redistribution
+    from broker.model.message import Message
+    from broker.options import BrokerOptions
+    from broker.queues.filter import Filter
+    from broker.queues.queue import Queue
+    from broker.routing.remote_bindings import RemoteQueueBinding
+    from broker.server.bridging import Bridging
+    from broker.server.composition import Parts
+
+__all__ = ["Clustering"]
+
+
+class Clustering:
+    """See the module's text. Implements `broker.cluster.cluster_connection.ClusteringBroker`.
+
+    Args:
+        options: of the broker.
+        parts: of the broker.
+        bridging: what bridges ask.
+
+    Attributes:
+        bridging: as given.
+        remote: queues of other brokers.
+        redistribution: moves messages to brokers that have consumers for them.
+    """
+
+    def __init__(self, options: BrokerOptions, parts: Parts, bridging: Bridging) -> None:
+        # A broker without cluster connections does not load it.
+        from broker.cluster.redistribution import Redistribution
+
+        security = options.configuration.security
+        self.bridging = bridging
+        self.cluster_user = security.cluster_user
+        self.cluster_password = security.cluster_password
+        self.management_address = options.management.address
+        self.notification_address = options.notifications.address
+        self._parts = parts
+        self._addresses = addresses = parts.postoffice.addresses
+        self._context = parts.storage.new_context()
+        self.remote = addresses.remote
+        self.remote.on_promoted = self._promoted
+        self.redistribution: Redistribution = Redistribution(
+            addresses,
+            parts.dead_letters,
+            parts.counters,
+            (self.management_address, self.notification_address),
+        )
+        parts.notifications.demand = self.redistribution
+        # Of queues that the start found.
+        self.consumers_there_changed = self.redistribution.consumers_there_changed
+
+    def stop(self) -> None:
+        """Redistribute nothing any more. Idempotent."""
+        self.redistribution.stop()
+        self._parts.notifications.demand = None
+
+    def _promoted(self, binding: RemoteQueueBinding) -> None:
+        """Tell of a queue that is reached by another way now."""
+        tell = self._parts.notifications
+        tell.binding(NotificationType.BINDING_ADDED, binding)
+        for filter in binding.consumers():
+            tell.remote_consumer(NotificationType.CONSUMER_CREATED, binding, filter)
+
+    def parse_filter(self, text: str) -> Filter | None:
+        """Give the filter of a selector's text.
+
+        Raises:
+            BrokerError: it cannot be read.
+        """
+        return parse_filter(text)
+
+    def new_id(self) -> int:
+        """Give an id that no binding, queue or message has."""
+        return self._parts.storage.new_id()
+
+    def store_and_forward(self, name: str) -> Queue:
+        """Give the store-and-forward queue of this name, made if it is not there.
+
+        Raises:
+            BrokerError: it cannot be made.
+        """
+        found = self._addresses.queues.get(name)
+        if found is not None:
+            return found
+        if name not in self._addresses.by_name:
+            self._addresses.create(name, [RoutingType.MULTICAST], is_internal=True)
+        request = QueueRequest(
+            name=name,
+            address=name,
+            routing_type=RoutingType.MULTICAST,
+            is_durable=True,
+            is_internal=True,
+            auto_delete=False,
+            purge_on_no_consumers=False,
+            max_consumers=-1,
+        )
+        return self._parts.administration.create_queue(request)
+
+    def reroute(self, message: Message) -> None:
+        """Route a copy of a message by its address, unless its bridge's id was seen before.
+
+        Raises:
+            BrokerError: it is refused.
+        """
+        copy = self._parts.postoffice.copy_of(message)
+        self._parts.postoffice.route(copy, self._context)
