@@ -210,7 +210,9 @@ class PeerBridge(CoreBridge):
             if not link.lost.done():
                 self._told(received.message)
 
-        await session.consumer(name, listener=told)
+        consumer = await session.consumer(name, listener=told)
+        # With the link, or for a fault here: in both cases all is told anew on the next one.
+        consumer.on_error = link.lose
         await session.manage(
             "broker",
             "sendQueueInfoToQueue",

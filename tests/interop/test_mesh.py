@@ -29,7 +29,7 @@ WAIT_S = 60
 LARGE = "x" * 300_000
 
 
-@pytest.fixture(scope="module", params=[VERSION, NEWEST])
+@pytest.fixture(scope="module", params=[VERSION, pytest.param(NEWEST, marks=pytest.mark.soak)])
 def artemis(request, tmp_path_factory):
     """Artemis's broker in a cluster, and the port where it looks for ours."""
     port = free_port()
@@ -144,6 +144,7 @@ async def test_what_waits_is_redistributed_either_way(artemis, tmp_path):
         await session.delete_queue("moved")
 
 
+@pytest.mark.soak
 @asynchronous
 async def test_either_leaves_and_comes_back(artemis, tmp_path):
     theirs, _ = artemis
