@@ -49,7 +49,7 @@ class ClusterManager:
         environment: clock, ids, network.
         notifications: hear of groups that start and stop.
         has_default_credentials: cluster-user and cluster-password are the defaults.
-        broker: what cluster connections need of it; None for one that joins nobody.
+        broker: what cluster connections need of it; None for one that joins no other.
 
     Attributes:
         connections: cluster connections that have a connector, by their names.

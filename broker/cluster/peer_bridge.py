@@ -72,7 +72,7 @@ class PeerMessages(OutgoingMessages):
         return ids if isinstance(ids, bytes) and ids else None
 
     def make(self, message: Message) -> Message:
-        """Give the copy that names the peer's queues, and nobody else's."""
+        """Give the copy that names the peer's queues alone."""
         ids = self.ids_of(message)
         copy = super().make(message)
         forget_routes(copy)

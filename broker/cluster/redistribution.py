@@ -7,8 +7,8 @@
 A message stays while a consumer here wants it, whatever that one's credits are, and while it has a
 group. Messages are looked at in their order, and get to the back of the other queue.
 
-Unlike Artemis, a queue whose consumers all have filters is looked at message by message, not once
-a message is found that none of them takes; and an anycast queue takes part whatever its name is.
+Unlike Artemis, a queue whose consumers all have filters is looked at message by message. An anycast
+queue takes part whatever its name is.
 
 Threads: the event loop's alone.
 """

@@ -107,7 +107,7 @@ def address_filter(addresses: str, own: tuple[str, ...]) -> str:
 
     Args:
         addresses: of the cluster connection: prefixes between commas, `!` excludes.
-        own: more prefixes that nobody is told of.
+        own: more prefixes that are not told.
 
     >>> address_filter("eu,!eu.test", ())[:47]
     "(_AMQ_Address LIKE 'eu%') AND (_AMQ_Address NOT"
@@ -131,7 +131,7 @@ def subscription_filter(
     Args:
         addresses: of the cluster connection.
         max_hops: how many brokers away a queue may be.
-        management_address: nobody is told of its queues.
+        management_address: its queues are not told.
         notification_address: likewise.
     """
     types = ", ".join(map(_quoted, _BY_NAME))

@@ -83,7 +83,7 @@ class ClusterTopology:
     def told(self, statement: MemberUpdate | Departure) -> None:
         """Take what another broker says of a member.
 
-        What a member says itself counts more: one that is connected has not gone, whoever says so.
+        What a member says itself counts more: one that is connected has not gone.
         """
         node_id = statement.node_id
         if node_id == self.node_id:

@@ -101,7 +101,7 @@ class ClusterConnectionControl(Control):
         name = f"{STORE_AND_FORWARD}{self._config.name}.{node_id}"
         found = self._broker.postoffice.addresses.queues.get(name)
         if found is None:
-            raise ManagementError(f"nothing waits for node {node_id}: there is no queue {name}")
+            raise ManagementError(f"nothing waits for node {node_id}: queue {name} does not exist")
         return found
 
     @operation("getBridgeMetrics", NAME)
