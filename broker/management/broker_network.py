@@ -57,7 +57,6 @@ class BrokerNetwork(BrokerPart):
         for name, one in self._broker.stored_connectors.by_name.items():
             yield name, CONNECTOR_CLASS, connector_parameters(one)
 
-    @operation("sendQueueInfoToQueue", NAME, NAME)
     @operation("sendQueueInfoToQueue", NAME, TEXT)
     def send_queue_info_to_queue(self, queue: str, address: str) -> None:
         """Tell a queue of all bindings and consumers: a peer of a cluster asks for it.

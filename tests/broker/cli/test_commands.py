@@ -84,7 +84,7 @@ def test_an_instance_with_everything(call, tmp_path):
     assert config.security.cluster_password == "cp"
     assert "cp<" not in (folder / "etc/broker.xml").read_text()
     assert config.cluster.ha_policy.failover_on_shutdown
-    assert without_effect(config) == ["<cluster-connections>"]
+    assert without_effect(config) == []
     assert stat.S_IMODE((folder / "etc/artemis-users.properties").stat().st_mode) == 0o600
 
 

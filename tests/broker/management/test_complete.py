@@ -31,7 +31,8 @@ CONTROLS = {
 CLUSTERS = {"freezeReplication", "scaleDown", "setFailoverOnServerShutdown"}
 # Names that no interface of 2.44 has: of newer versions, of its implementing classes, and ours.
 BEYOND = {
-    "ActiveMQServerControl": {"getDuplicateCount", "getJMSBridgeNames"},
+    # sendQueueInfoToQueue is one of its class, and not of its interface.
+    "ActiveMQServerControl": {"getDuplicateCount", "getJMSBridgeNames", "sendQueueInfoToQueue"},
     "QueueControl": {"retryMessages"},
     "AddressControl": set(),
     "AcceptorControl": {"getConnectionCount"},
