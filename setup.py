@@ -97,6 +97,7 @@ COMPILED = [
     "broker.routing.duplicates",
     "broker.queues.producer_credit",
     "broker.recovery.loaded_messages",
+    "broker.queues.joint_records",
     "broker.queues.memory",
     "broker.model.message",
     "broker.model.message_bytes",

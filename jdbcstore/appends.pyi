@@ -113,7 +113,7 @@ class Appends:
         is_blocking: bool = ...,
     ) -> tuple[int, int]: ...
     def put_operations(
-        self, operations: list[Operation], is_wanted: bool, is_blocking: bool
+        self, operations: list[Operation], is_wanted: bool, is_blocking: bool, flush_now: bool
     ) -> int: ...
     def end_staged(
         self, one: OpenTransaction, is_commit: bool, is_wanted: bool, is_blocking: bool

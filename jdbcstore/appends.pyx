@@ -199,13 +199,15 @@ cdef class Appends:
         ticket = self.writer.accept(is_wanted, is_blocking)
         return ticket, seq
 
-    def put_operations(self, list operations, bint is_wanted, bint is_blocking):
+    def put_operations(self, list operations, bint is_wanted, bint is_blocking, bint flush_now):
         """Put all of a transaction into one batch: adds and updates first, as at a load; a ticket.
 
         Args:
             operations: jdbcstore.transactions.Operation each.
             is_wanted, is_blocking: see GroupWriter.accept().
+            flush_now: as for add().
         """
+        cdef int64_t ticket
         cdef object operation
         cdef int record_type
         cdef int64_t record_id
@@ -233,7 +235,10 @@ cdef class Appends:
         except MemoryError as error:
             self.writer.fail(error)     # A part of it must never be written.
             raise
-        return self.writer.accept(is_wanted, is_blocking)
+        ticket = self.writer.accept(is_wanted and flush_now, is_blocking)
+        if is_wanted and not flush_now:
+            self.writer.defer_sync(ticket)
+        return ticket
 
     def end_staged(self, one, bint is_commit, bint is_wanted, bint is_blocking):
         """Have the database rewrite the rows of a staged transaction, or delete them; a ticket."""

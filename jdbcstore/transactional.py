@@ -93,8 +93,9 @@ class TransactionalAppends(Appends):
         sync: bool | None = None,
         done: Done | None = None,
         wait: bool = True,
+        flush_now: bool = True,
     ) -> int:
-        """Make all of the transaction count; a ticket.
+        """Make all of the transaction count; a ticket. `flush_now` is as for add().
 
         Raises:
             UnknownTransaction: it has no record, or has ended.
@@ -111,7 +112,7 @@ class TransactionalAppends(Appends):
             if one.is_staged:
                 ticket = self.end_staged(one, True, sync, is_blocking)
             else:
-                ticket = self.put_operations(one.operations, sync, is_blocking)
+                ticket = self.put_operations(one.operations, sync, is_blocking, flush_now)
         return self.finish_append(ticket, sync, done, wait)
 
     def rollback(

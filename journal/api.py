@@ -166,8 +166,9 @@ class RecordStore(Protocol):
         sync: bool | None = None,
         done: Done | None = None,
         wait: bool = True,
+        flush_now: bool = True,
     ) -> Ticket:
-        """Let all of the transaction count, at once.
+        """Let all of the transaction count, at once; `flush_now` is as for add().
 
         Raises:
             UnknownTransaction: it has no record, or has ended.

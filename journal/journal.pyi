@@ -107,6 +107,7 @@ class Journal(JournalAppends):
         sync: bool | None = None,
         done: Done | None = None,
         wait: bool = True,
+        flush_now: bool = True,
     ) -> int: ...
     def rollback(
         self,

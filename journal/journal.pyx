@@ -248,13 +248,13 @@ cdef class Journal(JournalAppends):
         """Make the transaction survive as prepared, with `extra` data for its owner; a ticket."""
         return self.append(PREPARE_RECORD, 0, 0, extra, tx, sync, done, wait)
 
-    def commit(self, tx, *, sync=None, done=None, bint wait=True):
-        """Make all of the transaction count; a ticket.
+    def commit(self, tx, *, sync=None, done=None, bint wait=True, bint flush_now=True):
+        """Make all of the transaction count; a ticket. `flush_now` is as for add().
 
         Raises:
             UnknownTransaction: it has no record, or has ended.
         """
-        return self.append(COMMIT_RECORD, 0, 0, b"", tx, sync, done, wait)
+        return self.append(COMMIT_RECORD, 0, 0, b"", tx, sync, done, wait, flush_now)
 
     def rollback(self, tx, *, sync=None, done=None, bint wait=True):
         """Make none of the transaction count; a ticket.

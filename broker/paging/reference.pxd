@@ -22,5 +22,6 @@ cdef class PagedReference(Reference):
         transaction,
         long long scheduled_ms,
     )
+    cpdef bint leaves_record(self) except -1
     cpdef bint record_gone(self, tx, bint is_last) except -1
     cpdef object release(self)

@@ -55,7 +55,6 @@ class PagedReference(Reference):
         """Whether counts and times of it are recorded."""
         return False
 
-    @property
     def leaves_record(self) -> bool:
         """Whether record_gone() writes something: the page has the message, durable or not."""
         return bool(self.queue.is_durable)

@@ -37,8 +37,11 @@ cdef class Consumer:
     cdef public object cursor
     cdef public object page_browser
 
-    @cython.locals(last=Reference, reference=Reference, is_synced=bint)
+    @cython.locals(last=Reference, reference=Reference)
     cpdef object acknowledge(self, tx, long long message_id)
+
+    @cython.locals(reference=Reference, queue=QueueContents, recorded=list)
+    cdef object _acknowledge_together(self, Reference last)
 
     @cython.locals(reference=Reference, message=Message)
     cdef Reference _find(self, long long message_id)

@@ -17,6 +17,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.queues.joint_records import record_together
 from broker.queues.reference import ReferenceQueue, ReferenceTransaction
 
 if TYPE_CHECKING:
@@ -351,22 +352,44 @@ class Consumer:
         """Acknowledge all that was delivered up to this message.
 
         Raises:
-            BrokerError: it was not delivered, or has been acknowledged: nothing is, then; or the
-                disk is full: those before it may be.
+            BrokerError: it was not delivered, or has been acknowledged; or the disk is full.
+                Without a transaction nothing is acknowledged, then.
         """
         if self.is_browser:
             return
         delivering = self.delivering
         last = self._find(message_id)
-        # What is recorded before it is durable when its own record is, if it has one.
-        is_synced = last.leaves_record and last.consumer is self
         self.last_acknowledged_s = self._clock_s()
-        reference = delivering.popleft()
-        while reference is not last:
-            self._acknowledge(tx, reference, not is_synced)
+        if tx is None and delivering[0] is not last:
+            self._acknowledge_together(last)
+        else:
             reference = delivering.popleft()
-        self._acknowledge(tx, reference, True)
+            while reference is not last:
+                self._acknowledge(tx, reference, False)
+                reference = delivering.popleft()
+            self._acknowledge(tx, reference, True)
         self._answered()
+
+    def _acknowledge_together(self, last: Reference) -> None:
+        """The same, outside of any transaction: a crash leaves all of it or none."""
+        delivering, queue = self.delivering, self.queue
+        recorded = []
+        for reference in delivering:
+            if reference.consumer is self and reference.leaves_record():
+                recorded.append(reference)
+            if reference is last:
+                break
+        if len(recorded) == 1:
+            recorded[0].record_gone(None, True)
+        elif recorded:
+            record_together(queue.storage, recorded)
+        while True:
+            reference = delivering.popleft()
+            if reference.consumer is self:
+                queue.acknowledged(reference)
+            self.acknowledged_count += 1
+            if reference is last:
+                return
 
     def _answered(self) -> None:
         """Something that was delivered is not any more."""

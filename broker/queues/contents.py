@@ -235,7 +235,7 @@ class QueueContents:
         self._release(reference)
 
     def acknowledged(self, reference: Reference) -> None:
-        """The same, by a transaction whose commit is durable."""
+        """The same, where that is recorded already."""
         self.delivering_count -= 1
         self.acknowledged_count += 1
         self._release(reference)

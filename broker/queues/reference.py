@@ -43,7 +43,7 @@ class ReferenceQueue(Protocol):
         """Take out one that waits or is not due yet, as if it were delivered."""
 
     def acknowledged(self, reference: Reference) -> None:
-        """A consumer has it for good, by a transaction whose commit is durable."""
+        """A consumer has it for good, and that is recorded already."""
 
     def give_back(self, references: Iterable[Reference], unseen: Iterable[Reference] = ()) -> None:
         """Put those that were delivered, in their order, before those that wait."""
@@ -130,10 +130,10 @@ class Reference:
         """Whether the journal knows of it."""
         return self.queue.is_durable and self.message.durable
 
-    @property
     def leaves_record(self) -> bool:
         """Whether record_gone() writes something."""
-        return self.is_recorded
+        queue, message = self.queue, self.message
+        return bool(message.durable and queue.is_durable)
 
     def record_gone(self, tx: ReferenceTransaction | None, is_last: bool) -> bool:
         """Record, at once or in a transaction, that its queue has it no more.

@@ -28,12 +28,16 @@ cdef class Enqueuer:
         tx,
     )
 
-    @cython.locals(
-        durable=list, queue=Queue, last=Queue, storage=StorageManager, message_id="long long"
-    )
+    @cython.locals(durable=list, queue=Queue, storage=StorageManager, message_id="long long")
     cdef object _record(
         self, Message message, list queues, long long scheduled_ms, OperationContext context, tx
     )
+    @cython.locals(storage=StorageManager)
+    cdef object _record_together(self, Message message, list durable, long long scheduled_ms)
+
+    @cython.locals(queue=Queue, last=Queue, storage=StorageManager)
+    cdef object _refer(self, long long message_id, list durable, long long scheduled_ms, tx_id)
+
     cdef object _memory_of(self, Message message, queue)
 
 

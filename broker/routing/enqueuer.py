@@ -16,6 +16,7 @@ from broker.errors import BrokerError
 from broker.model.address import split_fqqn
 from broker.model.scheduled_time import SCHEDULED, time_ms
 from broker.queues.reference import reference_to
+from journal.errors import JournalError
 
 if TYPE_CHECKING:
     from broker.model.message import Message
@@ -106,25 +107,46 @@ class Enqueuer:
         if not durable:
             return
         storage, message_id = self._storage, message.message_id
-        tx_id = None if tx is None else tx.tx_id
-        storage.store_message(message, tx_id)
-        last = durable[-1]
-        try:
-            for queue in durable:
-                is_last = queue is last and not scheduled_ms
-                storage.store_reference(queue.queue_id, message_id, tx_id, is_last)
-                if scheduled_ms:
-                    storage.update_scheduled_time(queue.queue_id, message_id, scheduled_ms, tx_id)
-        except BrokerError:
-            # The disk is full: no queue has it, whatever was recorded before.
-            if tx_id is None:
-                storage.delete_message(message_id)
-            raise
+        if tx is None and len(durable) > 1:
+            self._record_together(message, durable, scheduled_ms)
+        else:
+            tx_id = None if tx is None else tx.tx_id
+            storage.store_message(message, tx_id)
+            try:
+                self._refer(message_id, durable, scheduled_ms, tx_id)
+            except BrokerError:
+                # The disk is full: no queue has it, though the message was recorded.
+                if tx_id is None:
+                    storage.delete_message(message_id)
+                raise
         message.durable_references = len(durable)
         if tx is not None:
             tx.has_records = True
         else:
             context.note()
+
+    def _record_together(self, message: Message, durable: list[Queue], scheduled_ms: int) -> None:
+        """In a transaction of its own: after a crash all of its queues have it, or none."""
+        storage = self._storage
+        tx_id = storage.new_id()
+        try:
+            storage.store_message(message, tx_id)
+            self._refer(message.message_id, durable, scheduled_ms, tx_id)
+        except (BrokerError, JournalError):
+            storage.rollback(tx_id)
+            raise
+        storage.commit_alone(tx_id, True)
+
+    def _refer(
+        self, message_id: int, durable: list[Queue], scheduled_ms: int, tx_id: int | None
+    ) -> None:
+        storage = self._storage
+        last = durable[-1]
+        for queue in durable:
+            is_last = queue is last and not scheduled_ms
+            storage.store_reference(queue.queue_id, message_id, tx_id, is_last)
+            if scheduled_ms:
+                storage.update_scheduled_time(queue.queue_id, message_id, scheduled_ms, tx_id)
 
     def _memory_of(self, message: Message, queue: Queue) -> AddressMemory:
         address, _ = split_fqqn(message.address or "")

@@ -188,6 +188,7 @@ class Activation:
             on_failure=self._on_failure,
             check=None if stores.ownership is None else stores.ownership.check,
             max_redelivery_records=self._options.max_redelivery_records,
+            sync_non_transactional=stores.sync_non_transactional,
         )
         storage.start(self._loop)
         parts = self._compose(stores.node_id, storage, stores)

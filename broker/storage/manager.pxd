@@ -13,6 +13,7 @@ cdef class StorageManager:
     cdef object _done
     cdef IdGenerator _ids
     cdef object _max_redelivery_records
+    cdef bint _sync_non_transactional
     cdef readonly object _messages
     cdef public Completions completions
     cdef public object page_writer

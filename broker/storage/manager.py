@@ -1,8 +1,9 @@
 """Objects to records: everything the broker appends, in Artemis's sequences.
 
-    durable send        add 45, update 32 a queue; the last one asks for the sync
+    durable send        add 45, update 32 of the queue, which asks for the sync
     acknowledge         update 33, synced; delete of the message, when no queue has it, not synced
     in a transaction    the same with its id; commit or prepare asks for the sync
+    to several queues, or of several messages at once: as in a transaction, with one of its own
 
 Nothing here waits: appends return at once, and `after` tells when they are durable. While the disk
 is full what adds is refused with a BrokerError, and what makes room is accepted. What creates or
@@ -71,6 +72,7 @@ class StorageManager:
         check: sees that the stores are still this broker's, see `Completions`; None is not asked.
         max_redelivery_records: delivery counts above this one are not recorded; -1 all are
             (max-redelivery-records).
+        sync_non_transactional: what counts alone is synced (journal-sync-non-transactional).
     """
 
     is_persistent = True
@@ -84,11 +86,13 @@ class StorageManager:
         on_failure: Callable[[Exception], object],
         check: Callable[[], object] | None = None,
         max_redelivery_records: int = 10,
+        sync_non_transactional: bool = True,
     ) -> None:
         self._bindings = bindings
         self._messages = messages
         self._ids = ids
         self._max_redelivery_records = max_redelivery_records
+        self._sync_non_transactional = sync_non_transactional
         self.completions = Completions(on_failure, messages.flush_now, check)
         # One bound method for all appends: making one for each would cost as much as the append.
         self._done = self.completions.messages.done
@@ -308,6 +312,25 @@ class StorageManager:
         """Let all of the transaction count, at once."""
         self._messages.commit(tx_id, done=self._done, wait=False)
         self._counter.appended += 1
+
+    def commit_alone(self, tx_id: int, flush_now: bool) -> None:
+        """Let several records of one send, or of one acknowledgement, count at once.
+
+        Args:
+            tx_id: of the records.
+            flush_now: off, where no caller may be waiting: see acknowledge().
+        """
+        self._messages.commit(
+            tx_id,
+            sync=self._sync_non_transactional,
+            done=self._done,
+            wait=False,
+            flush_now=flush_now,
+        )
+        counter = self._counter
+        counter.appended += 1
+        if not flush_now:
+            counter.unflushed = counter.appended
 
     def rollback(self, tx_id: int) -> None:
         """Let none of it count."""

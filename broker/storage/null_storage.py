@@ -73,6 +73,9 @@ class NullStorage(StorageManager):
     def commit(self, tx_id: int) -> None:
         """Keep nothing."""
 
+    def commit_alone(self, tx_id: int, flush_now: bool) -> None:
+        """Keep nothing."""
+
     def rollback(self, tx_id: int) -> None:
         """Keep nothing."""
 

@@ -118,7 +118,7 @@ class MemoryStore:
     def prepare(self, tx, extra=b"", *, sync=None, done=None, wait=True):
         return self._append(Op("prepare", 0, 0, bytes(extra), tx), sync, done, wait)
 
-    def commit(self, tx, *, sync=None, done=None, wait=True):
+    def commit(self, tx, *, sync=None, done=None, wait=True, flush_now=True):
         return self._append(Op("commit", 0, 0, b"", tx), sync, done, wait)
 
     def rollback(self, tx, *, sync=None, done=None, wait=True):

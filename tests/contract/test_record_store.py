@@ -339,6 +339,27 @@ def test_what_is_without_flush_now_is_durable_when_its_time_is_up(stores, store,
         assert len(records(stores.abandoned_view(tmp_path))) == 2
 
 
+def test_a_commit_without_flush_now_is_durable_when_its_time_is_up(store):
+    called = []
+    for tx in (1, 2):
+        store.add(tx, 0, b"x", tx=tx, wait=False)
+        store.commit(tx, sync=True, done=called.append, flush_now=False)
+
+    assert reaped(store, called, 2) == [None, None]
+
+
+def test_a_commit_without_flush_now_goes_when_somebody_asks_after_all(stores):
+    store = stores.patient(3600)
+    called = []
+    store.add(1, 0, b"x", tx=1, wait=False)
+    ticket = store.commit(1, sync=True, done=called.append, flush_now=False)
+    time.sleep(0.1)
+    assert store.durable_ticket <= ticket
+    store.flush_now()
+
+    assert reaped(store, called, 1) == [None]
+
+
 def test_what_is_without_flush_now_goes_with_what_somebody_waits_for(stores):
     store = stores.patient(3600)
     called = []

@@ -51,26 +51,30 @@ async def subscribing(world: SimWorld, address: str) -> None:
         for _ in range(world.seeded.randrange(1, 8)):
             if world.is_over:
                 return
-            await _use(world, session, await _taken_up(world, session, address))
+            await _use(world, session, address)
             unused = world.subscriptions.unused()
             if unused and world.chance(0.1):
                 await _delete(world, session, world.seeded.choice(unused))
             await asyncio.sleep(world.seeded.uniform(0, 0.5))
 
 
-async def _taken_up(world: SimWorld, session: AsyncSession, address: str) -> Subscription:
-    """One that is there, or a new one."""
+def _chosen(world: SimWorld) -> Subscription | None:
+    """One that is there and that a consumer may have; None where a new one shall be created."""
     ours = world.subscriptions
     free = ours.free()
     if not free or (len(ours.known) < SUBSCRIPTIONS_MAX and world.chance(0.3)):
-        return await _create(world, session, address)
-    found = world.seeded.choice(free)
-    if found.queue in ours.shared:
+        return None
+    return world.seeded.choice(free)
+
+
+async def _take_up(
+    world: SimWorld, session: AsyncSession, address: str, found: Subscription
+) -> None:
+    if found.queue in world.subscriptions.shared:
         # As each subscriber of JMS does, whether it is there or not.
         await session.create_shared_queue(found.queue, address)
     elif not (await session.query_queue(found.queue)).exists:
         world.history.problems.append(f"lost: the subscription {found.queue} of {address}")
-    return found
 
 
 async def _create(world: SimWorld, session: AsyncSession, address: str) -> Subscription:
@@ -89,10 +93,17 @@ async def _create(world: SimWorld, session: AsyncSession, address: str) -> Subsc
     return made
 
 
-async def _use(world: SimWorld, session: AsyncSession, subscription: Subscription) -> None:
+async def _use(world: SimWorld, session: AsyncSession, address: str) -> None:
     users = world.subscriptions.users
+    subscription = _chosen(world)
+    is_new = subscription is None
+    if subscription is None:
+        subscription = await _create(world, session, address)
+    # Before anything is awaited: no other client chooses it meanwhile.
     users[subscription.queue] += 1
     try:
+        if not is_new:
+            await _take_up(world, session, address, subscription)
         async with await session.consumer(subscription.queue) as consumer:
             await _receive(world, consumer, subscription.queue)
     finally:

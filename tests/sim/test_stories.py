@@ -24,6 +24,8 @@ QUICK_MESSAGES = 30
 STORIES = ("crashes", "reconnects", "partition", "disks", "pauses")
 # A planted fault is found within so many.
 PLANTED_SEEDS = 2000
+# One is found in some hundred seeds: `make soak` looks for it.
+RARE = ("a send or an acknowledgement in part",)
 HASH_SEEDS = ("0", "1")
 # Seeds whose traces a soak compares, of each story.
 HASHED_SEEDS = 250
@@ -173,7 +175,10 @@ def _resident_mib():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=pytest.mark.soak) if one in RARE else one for one in PLANTED],
+)
 def test_a_planted_fault_is_found_and_its_story_is_short(name):
     kind, planted = PLANTED[name]
     failed = None

@@ -29,7 +29,7 @@ from broker.model.routing_type import RoutingType
 from broker.settings.queue_defaults import QueueRequest
 from tests.broker.history import consumers, producers
 from tests.broker.history.consumers import consumer_of, take
-from tests.broker.history.record import History, Wait
+from tests.broker.history.record import Wait
 from tests.broker.history.world import ORDERED, World
 from tests.sim import operators, subscribers
 from tests.sim.node import environment_of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from broker.client.aio.session import AsyncSession
-    from tests.broker.history.record import Message, Send, Take, Unit
+    from tests.broker.history.record import Take, Unit
     from tests.sim.node import Node
     from tests.sim.run import Run
 
@@ -114,19 +114,6 @@ class _Client(AsyncClient):
         return "" if self._made is None else self._made.state.name
 
 
-class _History(History):
-    """Knows that a plain send to several queues has a record for each, as in Artemis.
-
-    A crash before its answer may leave the first ones. With a duplicate id it is a transaction.
-    """
-
-    def send(self, unit: Unit, message: Message, producer: str, number: int) -> Send:
-        is_plain = "transactions" not in _STYLE.get() and not message.has_duplicate_id
-        if len(message.queues) != 1 and is_plain:
-            unit.is_atomic = False
-        return super().send(unit, message, producer, number)
-
-
 class SimWorld(World):
     """What the clients of one node share.
 
@@ -171,7 +158,6 @@ class SimWorld(World):
 
     def begin_anew(self) -> None:
         super().begin_anew()
-        self.history = _History()
         self.history.lossy = frozenset((FLEETING,))
 
     async def make_queues(self) -> None:

@@ -350,7 +350,7 @@ class Subscriptions:
                 consumer_id, message_id, subscription.is_individual
             )
         except (BrokerError, JournalError):
-            # Those before the one that could not be recorded may be.
+            # In a transaction those before the one that could not be recorded may be.
             left = {one.message.message_id for one in subscription.consumer.delivering}
             subscription.settled([one for one in covered if one not in left])
             raise

@@ -7,7 +7,7 @@
                         transaction had it, or as more copies than there were sends
     out of order        first deliveries of a producer's messages, of one queue that one consumer
                         has at a time, or of one group, in another order than they were sent
-    torn                a transaction of which a part counts and a part does not
+    torn                a transaction, a send or an acknowledgement of which a part counts
     unmarked            delivered again to the same run of the broker as if for the first time
     stranded            confirmed before the only consumer of its queue began to wait, and first
                         delivered after it had waited for long; or left behind at the end
@@ -154,7 +154,7 @@ def _torn(history: History, copies: Copies) -> Iterator[str]:
     """Units without an answer count whole, or not at all."""
     seen = {(take.queue, take.key) for take in history.takes}
     for unit in history.units:
-        if unit.outcome is not Outcome.TRIED or not unit.is_atomic:
+        if unit.outcome is not Outcome.TRIED:
             continue
         counts = {
             f"{send.message.key!r} to {queue}": (queue, send.message.key) in seen
@@ -162,7 +162,12 @@ def _torn(history: History, copies: Copies) -> Iterator[str]:
             # Of one that was sent again, it is unknown which send it was.
             if len(send.message.sends) == 1
             for queue in _queues_of(history, send.message)
-            if queue not in history.subscriptions or _is_after(history.subscriptions[queue], [send])
+            # What no client has seen may be gone from there.
+            if queue not in history.lossy
+            and (
+                queue not in history.subscriptions
+                or _is_after(history.subscriptions[queue], [send])
+            )
         }
         for take in unit.takes:
             last = copies[take.queue, take.copy][-1]
@@ -170,7 +175,7 @@ def _torn(history: History, copies: Copies) -> Iterator[str]:
         if len(set(counts.values())) > 1:
             there = sorted(name for name, is_there in counts.items() if is_there)
             missing = sorted(name for name, is_there in counts.items() if not is_there)
-            yield f"torn: a transaction counts for {there} and not for {missing}"
+            yield f"torn: a unit counts for {there} and not for {missing}"
 
 
 def _out_of_order(history: History, ordered: frozenset[str]) -> Iterator[str]:

@@ -63,7 +63,7 @@ async def acknowledging(world: World, queue: str) -> None:
     ):
         for _ in range(world.seeded.randrange(1, 100)):
             received: list[tuple[Unit, AsyncReceived]] = []
-            unit = history.unit(is_atomic=False)
+            unit = history.unit()
             for _ in range(world.seeded.randrange(1, 10)):
                 if mode is AckMode.INDIVIDUAL and received:
                     unit = history.unit()
@@ -156,7 +156,7 @@ async def drain(world: World, session: AsyncSession) -> None:
 async def _empty(world: World, session: AsyncSession, consumer: AsyncConsumer, queue: str) -> None:
     rounds = 0
     while count := (await session.query_queue(queue)).message_count:
-        unit = world.history.unit(is_atomic=False)
+        unit = world.history.unit()
         last = None
         for _ in range(min(count, 100)):
             received = await take(world, consumer, queue, unit)

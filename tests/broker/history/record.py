@@ -1,7 +1,8 @@
 """What was done to a broker and what it said, in the order in which the clients saw it.
 
-A unit is what counts together or not at all: one plain send, one acknowledgement, or all of one
-transaction. Everything has a moment, a number that only grows; belongs to one event loop.
+A unit is what counts together or not at all: one plain send, to however many queues, one
+acknowledgement, of however many messages, or all of one transaction. Everything has a moment, a
+number that only grows; belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -35,8 +36,6 @@ class Unit:
         freed_at: from here on a rollback may have been done.
         is_late: in no order with others of its sender. It was decided by another client, or its
             answer was lost with a connection that its client has replaced.
-        is_atomic: no crash leaves a part of it. An acknowledgement of all up to a message has a
-            record for each: a crash may leave the first ones.
     """
 
     outcome: Outcome = Outcome.OPEN
@@ -47,7 +46,6 @@ class Unit:
     held_at: int | None = None
     freed_at: int | None = None
     is_late: bool = False
-    is_atomic: bool = True
 
 
 @dataclass(eq=False, slots=True)
@@ -165,8 +163,8 @@ class History:
         # What the checker of the verdict need not look for itself.
         self.problems: list[str] = []
 
-    def unit(self, *, is_atomic: bool = True) -> Unit:
-        made = Unit(is_atomic=is_atomic)
+    def unit(self) -> Unit:
+        made = Unit()
         self.units.append(made)
         return made
 
@@ -225,7 +223,7 @@ class History:
 
     def split(self, unit: Unit) -> None:
         """Note that what a unit has taken so far went back: its session was lost."""
-        lost = self.unit(is_atomic=unit.is_atomic)
+        lost = self.unit()
         lost.takes, unit.takes = unit.takes, []
         for take in lost.takes:
             take.unit = lost

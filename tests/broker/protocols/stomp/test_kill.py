@@ -149,7 +149,7 @@ async def consume(clients, queue, version, ack, *, patience_s=0.5, rounds=None, 
 async def work(consumer, history, seeded, taken, ack, patience_s, rounds, batch):
     empty = 0
     while rounds is None or empty < rounds:
-        got, unit = [], history.unit(is_atomic=False)
+        got, unit = [], history.unit()
         for _ in range(seeded.randrange(1, batch + 1)):
             if got and ack == "client-individual":
                 unit = history.unit()
