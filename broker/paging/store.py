@@ -162,6 +162,14 @@ class PagingStore:
         """Whether it is known what all pages hold."""
         return all(page.remaining is not None for page in self.pages.values())
 
+    def has_undecided(self, queue_id: int) -> bool:
+        """Whether open transactions have put messages for a queue into pages."""
+        return any(
+            not transaction.is_committed and queue_id in transaction.pages[page]
+            for page in self.pages.values()
+            for transaction in page.transactions
+        )
+
     def delete_what_is_done(self) -> None:
         """After a start: delete pages in which no queue has anything left."""
         for page in list(self.pages.values()):

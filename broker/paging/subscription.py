@@ -65,6 +65,9 @@ class SubscribedPages(PageSource, Protocol):
     def is_counted(self) -> bool:
         """Whether it is known what all pages hold."""
 
+    def has_undecided(self, queue_id: int) -> bool:
+        """Whether open transactions have put messages for a queue into pages."""
+
     @property
     def end(self) -> tuple[int, int]:
         """Behind all that was appended: page, and number of a message."""
@@ -149,6 +152,11 @@ class PageSubscription:
     def is_counted(self) -> bool:
         """Whether it is known what all pages hold."""
         return self.store.is_counted
+
+    @property
+    def has_undecided(self) -> bool:
+        """Whether open transactions have put messages for it into pages."""
+        return self.store.has_undecided(self.queue.queue_id)
 
     def after_read(self, callback: Callable[[], object]) -> bool:
         """Call it once what is being read has come; False where nothing is being read."""

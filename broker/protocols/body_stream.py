@@ -97,6 +97,11 @@ class BodyStream:
             )
             self.close()
             self._peer.abort()
+        except Exception:
+            # What it holds cannot be told in this protocol; that must not end the broker.
+            log.exception("a large message for %s: the connection is closed", self._peer.remote)
+            self.close()
+            self._peer.abort()
         finally:
             self._is_going_on = False
 

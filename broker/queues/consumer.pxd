@@ -48,5 +48,6 @@ cdef class Consumer:
     cdef object _answered(self)
     cdef object _acknowledge(self, tx, Reference reference, bint is_last)
     cdef object _write(self, Message message, delivery_count)
+    cdef object _write_on(self)
     cpdef object handle(self, Reference reference, Message message)
     cpdef object charge(self, Py_ssize_t size)

@@ -91,7 +91,11 @@ class Sink(Protocol):
     """The protocol's side of a consumer."""
 
     def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
-        """Write the message; bytes to be taken from the credits. Never waits, never raises."""
+        """Write the message; bytes to be taken from the credits. Never waits.
+
+        Raises:
+            Exception: it cannot be told in this protocol: the consumer ends, the message stays.
+        """
 
     def disconnected(self, consumer: Consumer) -> None:
         """The broker has closed the consumer: its queue is gone, or it cannot be given messages."""
@@ -202,7 +206,7 @@ class Consumer:
         self.is_paused = False
         self._refresh()
         if self.stream is not None:
-            self.stream.go_on()
+            self._write_on()
         elif self.can_take:
             self.queue.prompt_later(self)
 
@@ -227,7 +231,7 @@ class Consumer:
     def _wake(self) -> None:
         self._refresh()
         if self.stream is not None:
-            self.stream.go_on()
+            self._write_on()
         elif self.can_take:
             self.queue.prompt(self)
 
@@ -308,10 +312,34 @@ class Consumer:
         self.delivering.rotate(-1)
         self.queue.timers.call_soon(self._fail, error)
 
-    def _fail(self, error: BrokerError) -> None:
-        """End a consumer that cannot be given messages, and tell its client."""
+    def _cannot_be_written(self, error: Exception) -> None:
+        """What a message holds cannot be told in the protocol of this consumer.
+
+        Other consumers may be able to take it. Each attempt is counted, so it ends at the dead
+        letter address (max-delivery-attempts).
+        """
+        log.error(
+            "AMQ222151: consumer %s of queue %s did not handle a message",
+            self.consumer_id,
+            self.queue.name,
+            exc_info=error,
+        )
+        self.is_paused = True
+        self.can_take = False
+        last = self.delivering[-1] if self.delivering else None
+        self.queue.timers.call_soon(self._fail, error, last)
+
+    def _fail(self, error: Exception, attempted: Reference | None = None) -> None:
+        """End a consumer that cannot be given messages, and tell its client.
+
+        Args:
+            error: why.
+            attempted: its delivery stays counted; None of nothing.
+        """
         if self.is_closed:
             return
+        if attempted is not None and attempted.consumer is self:
+            attempted.delivery_count += 1
         log.warning(
             "AMQ222151: removing consumer %s of queue %s, which could not be given a message: %s",
             self.consumer_id,
@@ -334,10 +362,23 @@ class Consumer:
             reference.persisted_count = count
 
     def _write(self, message: Message, delivery_count: int) -> None:
-        cost = self.sink.deliver(self, message, delivery_count)
+        try:
+            cost = self.sink.deliver(self, message, delivery_count)
+        except Exception as error:  # noqa: BLE001 - whatever it is; the log has it.
+            # One message must not end the broker, whatever its bytes are.
+            self._cannot_be_written(error)
+            return
         self.charge(1 if self.counts_messages else cost)
         if self.stream is not None:
+            self._write_on()
+
+    def _write_on(self) -> None:
+        """Write more of a large message, as far as the connection takes it."""
+        assert self.stream is not None, "it has begun"
+        try:
             self.stream.go_on()
+        except Exception as error:  # noqa: BLE001 - whatever it is; the log has it.
+            self._cannot_be_written(error)
 
     def charge(self, size: int) -> None:
         """Take bytes from the credits; below 0 it is that much that has to come first."""

@@ -26,6 +26,7 @@ cdef class QueueContents:
     cdef public long long killed_count
     cdef public long long replaced_count
     cdef public long long unacknowledged_count
+    cdef public long long undecided_count
     cdef object _auto_delete
     cdef object _dead_letters
     cdef object _end_turn

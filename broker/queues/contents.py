@@ -72,6 +72,7 @@ class QueueContents:
     Attributes:
         waiting: to be delivered, in order.
         delivering_count: delivered and neither acknowledged nor given back.
+        undecided_count: sent to it, and not there yet: not durable, or in an open transaction.
         has_expiring: it had a message that expires.
         is_deleted: it is gone.
     """
@@ -109,6 +110,7 @@ class QueueContents:
         # What each message would ask the binding for.
         self._has_ring = binding.ring_size >= 0
         self.delivering_count = 0
+        self.undecided_count = 0
         # Totals since the start; unacknowledged are acknowledgements that were rolled back.
         self.added_count = 0
         self.acknowledged_count = 0
@@ -140,6 +142,11 @@ class QueueContents:
         """Whether it holds no more than that; false after a start until its pages are counted."""
         is_counted = self.pages is None or self.pages.is_counted
         return is_counted and self.message_count <= count
+
+    @property
+    def has_undecided(self) -> bool:
+        """Whether messages that were sent to it may still come: who deletes it loses them."""
+        return self.undecided_count > 0 or (self.pages is not None and self.pages.has_undecided)
 
     def scheduled(self) -> Iterator[Reference]:
         """Those that are not due yet, in order of their times."""

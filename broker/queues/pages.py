@@ -53,6 +53,10 @@ class QueuePages(Protocol):
         """Whether it is known what all pages hold."""
 
     @property
+    def has_undecided(self) -> bool:
+        """Whether open transactions have put messages for it into pages."""
+
+    @property
     def is_dropping(self) -> bool:
         """Whether it is read although no consumer takes from the queue."""
 

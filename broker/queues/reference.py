@@ -31,6 +31,7 @@ class ReferenceQueue(Protocol):
     expired_count: int
     killed_count: int
     unacknowledged_count: int
+    undecided_count: int
 
     @property
     def settings(self) -> AddressSettings:

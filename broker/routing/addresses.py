@@ -476,7 +476,9 @@ class Addresses:
             or not queue.was_used
             or (
                 binding.auto_delete_message_count >= 0
-                and not queue.has_at_most(binding.auto_delete_message_count)
+                and (
+                    queue.has_undecided or not queue.has_at_most(binding.auto_delete_message_count)
+                )
             )
         ):
             return False

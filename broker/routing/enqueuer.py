@@ -88,6 +88,7 @@ class Enqueuer:
             reference = reference_to(message, queue, scheduled_ms)
             memory.add(message)
             if tx is None:
+                queue.undecided_count += 1
                 context.then(_add, (reference,))
             else:
                 tx.send(reference)
@@ -160,4 +161,5 @@ class Enqueuer:
 def _add(error: Exception | None, reference: Reference) -> None:
     if error is None:
         queue = reference.queue
+        queue.undecided_count -= 1
         queue.add(reference)

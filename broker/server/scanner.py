@@ -119,7 +119,7 @@ class AddressScanner:
         if not binding.auto_delete or queue.consumer_count or queue.is_temporary:
             return False
         most = binding.auto_delete_message_count
-        if most >= 0 and not queue.has_at_most(most):
+        if most >= 0 and (queue.has_undecided or not queue.has_at_most(most)):
             return False
         settings = queue.settings
         if at_start:

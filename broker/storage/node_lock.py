@@ -394,9 +394,10 @@ class NodeLock:
         if self._lost is not None or self._released.is_set():
             return
         self._lost = NodeLockLost(errno.ENOLCK, f"the lock is lost, {why}", str(self.folder))
-        log.error("the lock on %s is lost: %s", self.folder, why)
+        # First: who reads the line finds that no client is served any more.
         if self._on_lost is not None:
             self._on_lost(self._lost)
+        log.error("the lock on %s is lost: %s", self.folder, why)
 
     def release(self) -> None:
         """Give the locks up. Idempotent."""

@@ -155,6 +155,7 @@ class Transaction:
     def send(self, reference: Reference) -> None:
         """A queue gets a message when it commits; its records are written already."""
         self.sends.append(reference)
+        reference.queue.undecided_count += 1
 
     def acknowledge(self, reference: Reference, consumer: Consumer | None = None) -> None:
         """A queue loses a message, which it does not list, when it commits.
@@ -315,6 +316,7 @@ class Transaction:
             for reference in self.acknowledged:
                 reference.queue.acknowledged(reference)
             for reference in self.sends:
+                reference.queue.undecided_count -= 1
                 reference.queue.add(reference)
             if self.paged is not None:
                 self.paged.committed()
@@ -347,6 +349,7 @@ class Transaction:
                 # Its record is gone with the transaction.
                 cache.forget(duplicate_id)
         for reference in self.sends:
+            reference.queue.undecided_count -= 1
             owner = reference.message.owner
             if owner is not None:
                 owner.remove(reference.message)

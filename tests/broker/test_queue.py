@@ -4,7 +4,7 @@ import pytest
 
 from broker.errors import BrokerError, ErrorCode
 from broker.model.routing_type import RoutingType
-from tests.broker.bench import START_MS, UNLIMITED, Answers, Bench, done, message
+from tests.broker.bench import START_MS, UNLIMITED, Answers, Bench, Sink, done, message
 
 
 def send(bench, *bodies, **attributes):
@@ -649,3 +649,52 @@ def test_answers_come_in_the_order_of_the_requests(bench):
         session.send(message(body), answers)
 
     assert answers.errors == [None, None]
+
+
+class Narrow(Sink):
+    """Cannot tell some messages in its protocol."""
+
+    def deliver(self, consumer, message, delivery_count):
+        if bytes(message.body) == b"odd":
+            raise UnicodeDecodeError("utf-8", b"odd", 0, 1, "not of this protocol")
+        return super().deliver(consumer, message, delivery_count)
+
+
+def narrow(bench, **options):
+    session = bench.session()
+    sink = Narrow()
+    sink.consumer = session.create_consumer(0, "q", sink, **options)
+    session.start()
+    sink.consumer.receive_credits(UNLIMITED)
+    bench.loop.run_turns()
+    return sink
+
+
+def test_a_message_that_cannot_be_told_ends_its_consumer_and_stays(bench):
+    send(bench, "1", "odd", "2")
+
+    sink = narrow(bench)
+
+    assert sink.bodies == ["1"]
+    assert sink.closed == [0]
+    assert bench.consume().bodies == ["1", "odd", "2"]
+
+
+def test_a_message_that_no_attempt_could_tell_goes_to_the_dead_letter_address(bench):
+    bench.set(dead_letter_address="DLQ", max_delivery_attempts=3)
+    bench.queue("DLQ")
+    send(bench, "odd", "1")
+
+    ends = [narrow(bench).closed for _ in range(4)]
+
+    assert ends == [[0], [0], [0], []]
+    assert bench.consume("DLQ").bodies == ["odd"]
+
+
+def test_a_browser_ends_at_a_message_that_cannot_be_told(bench):
+    send(bench, "1", "odd")
+
+    sink = narrow(bench, is_browser=True)
+
+    assert (sink.bodies, sink.closed) == (["1"], [0])
+    assert bench.consume().bodies == ["1", "odd"]

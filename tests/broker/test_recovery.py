@@ -122,6 +122,24 @@ HOWS = pytest.mark.parametrize("how", ["stop", "crash"])
 
 
 @HOWS
+def test_an_unused_queue_stays_while_a_message_to_it_becomes_durable(tmp_path, how):
+    async def before(run):
+        await run.queue(is_auto_created=True, auto_delete=True)
+        sink, session = run.consume(), run.session()
+        sent = asyncio.create_task(durable(session.send, message("1")))
+        await asyncio.sleep(0)
+        # The message waits for the disk.
+        assert run.broker.postoffice.addresses.queues["q"].message_count == 0
+        sink.session.close(has_failed=False)
+        await sent
+
+    async def after(run):
+        assert run.bodies() == ["1"]
+
+    over_a_restart(tmp_path, how, before, after)
+
+
+@HOWS
 def test_messages_queues_and_what_was_acknowledged(tmp_path, how):
     async def before(run):
         await run.queue(max_consumers=7)

@@ -41,6 +41,24 @@ def test_sends_are_seen_after_the_commit(bench):
     assert bodies(bench) == ["1"]
 
 
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+def test_an_unused_queue_stays_while_a_transaction_has_sent_to_it(ends):
+    bench = Bench()
+    bench.queue(is_auto_created=True)
+    session = bench.transacted()
+    session.send(message("1"), done)
+
+    bench.consume().session.close(has_failed=False)
+    bench.loop.run_turns()
+    stayed = "q" in bench.addresses.queues
+    getattr(session, ends)(done)
+    bench.consume().session.close(has_failed=False)
+
+    assert stayed
+    assert bench.addresses.queues["q"].message_count == 1 if ends == "commit" else True
+    assert ("q" in bench.addresses.queues) == (ends == "commit")
+
+
 def test_a_rollback_leaves_nothing(bench):
     session = bench.transacted()
     session.send(message("1"), done)

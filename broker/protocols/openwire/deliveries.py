@@ -164,8 +164,15 @@ class LargeDelivery:
             )
             self._connection.abort()
             return
-        body = b"".join(self._parts)
-        self._whole(body)
+        try:
+            self._whole(b"".join(self._parts))
+        except Exception:
+            # What it holds cannot be told in this protocol; that must not end the broker.
+            log.exception(
+                "a large message for %s: the connection is closed", self._connection.remote
+            )
+            self._connection.abort()
+            return
         self._consumer.end_stream()
 
     def close(self) -> None:
