@@ -139,11 +139,24 @@ def environment(tmp_path):
 
 def test_every_extra_has_its_test():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    tested = {"sql", *URLS, "spark", "report", "object-store", *BRIDGES}
+    tested = {"sql", *URLS, "spark", "report", "object-store", "amqp", *BRIDGES}
 
     # What is left has no code of ours to import it.
     rest = {"test", "test-all", "bench", "dev", "docs", "uvloop"}
     assert set(extras["optional-dependencies"]) - tested <= rest
+
+
+AMQP = """
+from broker.protocols.amqp.factory import AMQP
+
+print(AMQP.unavailable)
+if AMQP.unavailable is None:
+    from broker.protocols.amqp.engine import Engine
+"""
+
+
+def test_the_engine_of_amqp(environment):
+    assert environment("amqp").run("python", "-c", AMQP) == "None\n"
 
 
 def test_without_any_each_driver_is_answered_with_its_line(environment):
@@ -151,6 +164,7 @@ def test_without_any_each_driver_is_answered_with_its_line(environment):
     plain.run("python", "-c", "import journal, broker.client, pipeline")
     plain.run("broker", "create", "instance", "--user", "me", "--password", "secret")
 
+    assert plain.run("python", "-c", AMQP).endswith("pip install 'quiver-mq[amqp]'\n")
     for extra, urls in URLS.items():
         for url in urls:
             said = plain.run("journal", "stat", url, status=2)

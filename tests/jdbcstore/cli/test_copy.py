@@ -285,10 +285,10 @@ def test_a_wrong_call_is_one_line_and_makes_nothing(call, tmp_path, arguments):
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-def test_the_three_lines_of_the_readme_put_a_journal_into_postgresql(call, database, tmp_path):
-    readme = (Path(__file__).parents[3] / "README.md").read_text()
+def test_the_three_lines_of_the_guide_put_a_journal_into_postgresql(call, database, tmp_path):
+    guide = (Path(__file__).parents[3] / "docs/guide/databases.md").read_text()
     export, *lines = re.search(
-        r"One command copies a journal of files.*?\n\n((?:    .+\n){3})", readme
+        r"One command copies a journal of files.*?\n\n((?:    .+\n){3})", guide
     )[1].splitlines()
     folder = Scenario("broker_basic", "messages").unpack(tmp_path)
     there = {"build/try/journal": folder, "postgresql://me@host/broker": database.url}
