@@ -50,11 +50,18 @@ def test_one_that_raises_behind_a_failure_delays_no_other():
     assert (failures, told) == ([failure], [failure])
 
 
+class FaultyCost:
+    """What raises where the consumer counts with it."""
+
+    def __index__(self):
+        raise Fault
+
+
 class FaultySink(Sink):
-    """Raises instead of writing, as the protocol's side of a consumer never may."""
+    """Writes, and breaks what the queue does behind it: a sink that raises ends its consumer."""
 
     def deliver(self, consumer, message, delivery_count):
-        raise Fault
+        return FaultyCost()
 
 
 async def end_of(folder, work):
@@ -80,7 +87,7 @@ def test_the_broker_ends_with_status_1_and_loses_nothing(tmp_path, where, caplog
         queue = run.broker.postoffice.addresses.queues["q"]
         queue.pause()
         session = run.session()
-        session.create_consumer(0, "q", FaultySink()).receive_credits(-1)
+        session.create_consumer(0, "q", FaultySink()).receive_credits(1_000)
         session.start()
         if where == "callback":
             session.send(message("kept"), fail)
