@@ -15,11 +15,15 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "benchmarks" / "README.md"
 CHART = ROOT / "docs" / "figures.svg"
 # Columns of the table: the head of each ratio, and how it is called below the chart.
-PEERS = {"over Artemis": "Artemis", "over RabbitMQ 3.10": "RabbitMQ 3.10", "over JetStream": ""}
-JETSTREAM = "JetStream 2.9 (not synced)"
+PEERS = {
+    "over Artemis 2.56": "Artemis 2.56",
+    "over RabbitMQ 3.10": "RabbitMQ 3.10",
+    "over JetStream 2.15": "JetStream 2.15 (not synced)",
+    "over Kafka 4, nothing": "Kafka 4 (not synced)",
+}
 # Pixels. Both colours can be read on white and on black.
 LEFT, WIDTH, BAR, GAP = 190, 420, 15, 14
-COLOURS = ("#2f7fb8", "#c26a2c", "#4d9a56")
+COLOURS = ("#2f7fb8", "#c26a2c", "#4d9a56", "#8a63b3")
 
 
 class Case(NamedTuple):
@@ -31,7 +35,7 @@ class Case(NamedTuple):
 
 def cases(text: str) -> list[Case]:
     """Give the rows of the table."""
-    table = next(part for part in text.split("\n\n") if "over JetStream 2.9" in part)
+    table = next(part for part in text.split("\n\n") if "over JetStream 2.15" in part)
     head, _, *rows = (line.strip("| ").split(" | ") for line in table.splitlines())
     columns = [
         next(at for at, name in enumerate(head) if name.startswith(wanted)) for wanted in PEERS
@@ -64,12 +68,12 @@ def svg(found: list[Case]) -> str:
     parts.append(f'<path d="M{one:.0f} 34 V{y - GAP}" stroke="#888" stroke-dasharray="4 3"/>')
     parts.append(f'<text x="{one:.0f}" y="28" text-anchor="middle">1 = the same</text>')
     x = 20
-    for name, colour in zip((*list(PEERS.values())[:2], JETSTREAM), COLOURS, strict=True):
+    for name, colour in zip(PEERS.values(), COLOURS, strict=True):
         parts.append(
             f'<rect x="{x}" y="{y + 6}" width="11" height="11" fill="{colour}"/>'
             f'<text x="{x + 16}" y="{y + 16}">over {escape(name)}</text>'
         )
-        x += 90 + 7 * len(name)
+        x += 46 + 6 * len(name)
     axis = "confirmed messages a second of Quiver, over those of the other broker (ratio)"
     parts.append(f'<text x="20" y="{y + 38}">{axis}</text>')
     size = f"{LEFT + WIDTH + 60} {y + 48}"
