@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from broker.model.message import Message
     from broker.model.routing_type import RoutingType
-    from broker.queues.consumer import Consumer, Sink
+    from broker.queues.consumer import Consumer
+    from broker.queues.consumer_ports import Sink
     from broker.queues.filter import Filter
     from broker.queues.queue import Queue
     from broker.queues.reference import Recipient, ReferenceQueue

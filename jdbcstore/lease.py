@@ -4,8 +4,8 @@
                          │                               │
                          └────────── another broker took it, or ride_out_ms are over ──▶ lost
 
-A thread of its own renews a held lease every `lock_renew_period_ms` over a connection of its own.
-When the database does not answer it goes on trying: past its expiration the lease is *in doubt*
+A thread of its own renews a held lease (lease_renewal.py) over a connection of its own. When the
+database does not answer it goes on trying: past its expiration the lease is *in doubt*
 (`is_certain` is false), and only the database can tell. If no other broker took it, it is
 renewed. If another one did, or if the outage exceeds `ride_out_ms`, it is *lost*, for good.
 
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from jdbcstore.clocks import ClockSkew
 from jdbcstore.errors import LeaseLost
+from jdbcstore.lease_renewal import LeaseRenewal
 from jdbcstore.lease_row import HOLDER_ID_MAX, LeaseRow
 from jdbcstore.node_table import DatabaseAway, NodeTable
 from jdbcstore.outage import Outage
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from jdbcstore.database import Database
-    from jdbcstore.environment import Event, Thread
     from jdbcstore.lease_row import Fence, LeaseView
 
 __all__ = ["Lease", "LeaseState"]
@@ -46,10 +46,6 @@ log = logging.getLogger("jdbcstore")
 
 # JdbcNodeManager.MAX_PAUSE_MILLIS: between two tries for a lease that another one holds.
 ACQUIRE_PAUSE_MAX_MS: Final = 2000
-# Between two tries to renew while the database does not answer; it may be back any moment.
-RETRY_PAUSE_MS: Final = 500
-# What a renewal may be late by before that is worth a line (ActiveMQScheduledLeaseLock).
-LATE_MS: Final = 100
 
 
 class LeaseState(enum.Enum):
@@ -89,7 +85,7 @@ class Lease:
         table: NodeTable | None = None,
         on_lost: Callable[[LeaseLost], object] | None = None,
     ) -> None:
-        options = database.options
+        options = self._options = database.options
         environment = self._environment = database.environment
         if holder_id is not None and not 0 < len(holder_id) <= HOLDER_ID_MAX:
             raise OptionError(
@@ -103,7 +99,6 @@ class Lease:
         self._clock = environment.clock
         self._expiration_ms = options.lock_expiration_ms
         self._renew_period_ms = options.lock_renew_period_ms
-        self._ride_out_ms = options.ride_out_ms
         self._acquisition_timeout_ms = options.lock_acquisition_timeout_ms
         self._table = table or NodeTable(database)
         self._row = LeaseRow(self._table.table, database.dialect, row_id)
@@ -122,10 +117,8 @@ class Lease:
         self._failure: LeaseLost | None = None
         self._renewed_at = 0.0  # When the last successful renewal was sent, by clock().
         self._fence_renewed_at = 0.0
-        self._outage = Outage("the lease could not be renewed", clock=environment.clock)
-        self._is_doubt_reported = False
-        self._renewer: Thread | None = None
-        self._stop_renewing = environment.new_event()
+        # Of the present or the last acquisition.
+        self._renewal: LeaseRenewal | None = None
         self._interrupted = environment.new_event()
 
     # What is known without asking.
@@ -152,6 +145,12 @@ class Lease:
         """Seconds since the last renewal that succeeded was sent; 0 before the first."""
         with self._lock:
             return self._clock() - self._renewed_at if self._renewed_at else 0.0
+
+    @property
+    def age_ms(self) -> float:
+        """Milliseconds since the last renewal that succeeded was sent."""
+        with self._lock:
+            return (self._clock() - self._renewed_at) * 1000
 
     @property
     def is_certain(self) -> bool:
@@ -207,18 +206,14 @@ class Lease:
             sent_at = self._clock()
             if not self._take():
                 return False
-            stop = self._environment.new_event()
+            renewal = LeaseRenewal(self, self._options, self._environment)
             with self._lock:
                 self._state = LeaseState.HELD
                 self._failure = None
-                self._outage = Outage("the lease could not be renewed", clock=self._clock)
-                self._is_doubt_reported = False
                 self._renewed_at = self._fence_renewed_at = sent_at
-                self._stop_renewing = stop
+                self._renewal = renewal
             self._skew.measure()
-            self._renewer = self._environment.start_thread(
-                lambda: self._renew_until(stop), f"lease-{self._row.row_id}"
-            )
+            renewal.start(f"lease-{self._row.row_id}")
             return True
 
     def _take(self) -> bool:
@@ -339,7 +334,7 @@ class Lease:
                 raise
             return True
         if not renewed:
-            self._lose(f"somebody else has had the lease of row {self._row.row_id}, or broke it")
+            self.lose(f"somebody else has had the lease of row {self._row.row_id}, or broke it")
             return False
         with self._lock:
             self._renewed_at = max(self._renewed_at, sent_at)
@@ -357,55 +352,8 @@ class Lease:
             self._renewed_at = sent_at - (self._expiration_ms - view.remaining_ms) / 1000
         return True
 
-    def _renew_until(self, stop: Event) -> None:
-        """The renewing thread, until release() or loss."""
-        pause_ms: float = self._renew_period_ms
-        last_started = self._clock()
-        while not stop.wait(pause_ms / 1000):
-            started = self._clock()
-            pause_ms = self._renew_period_ms
-            try:
-                if not self.renew():
-                    return
-                self._outage.ended()
-                self._is_doubt_reported = False
-            except JournalIOError as error:
-                pause_ms = min(self._renew_period_ms, RETRY_PAUSE_MS)
-                if not self._survives(error):
-                    return
-            self._report_slowness(started - last_started, self._clock() - started)
-            last_started = started
-
-    def _survives(self, error: JournalIOError) -> bool:
-        """Whether the lease is not lost yet, after a renewal failed."""
-        with self._lock:
-            age_ms = (self._clock() - self._renewed_at) * 1000
-        if not isinstance(error, DatabaseAway):
-            self._lose(f"the database refuses to renew the lease: {error}", error)
-            return False
-        if age_ms > self._expiration_ms + self._ride_out_ms:
-            self._lose(f"the lease could not be renewed for {age_ms:.0f} ms: {error}", error)
-            return False
-        self._outage.failed(error)
-        if age_ms > self._expiration_ms and not self._is_doubt_reported:
-            self._is_doubt_reported = True
-            log.warning(
-                "the lease has expired, and is in doubt: it is lost in another %d ms, or when "
-                "another broker takes it",
-                self._expiration_ms + self._ride_out_ms - age_ms,
-            )
-        return True
-
-    def _report_slowness(self, interval_s: float, duration_s: float) -> None:
-        if duration_s * 1000 > self._renew_period_ms:
-            log.error("renewing the lease took %.0f ms", duration_s * 1000)
-        late_ms = interval_s * 1000 - self._expiration_ms
-        if late_ms > LATE_MS:
-            log.error("the lease was renewed after %.0f ms, too late", interval_s * 1000)
-        elif interval_s * 1000 - self._renew_period_ms > LATE_MS:
-            log.warning("the lease was renewed after %.0f ms", interval_s * 1000)
-
-    def _lose(self, why: str, cause: Exception | None = None) -> None:
+    def lose(self, why: str, cause: Exception | None = None) -> None:
+        """It is lost for good: log it, and call `on_lost`. Idempotent."""
         failure = LeaseLost(why)
         failure.__cause__ = cause
         with self._lock:
@@ -413,7 +361,8 @@ class Lease:
                 return
             self._state = LeaseState.LOST
             self._failure = failure
-        self._stop_renewing.set()
+        if self._renewal is not None:
+            self._renewal.end()
         log.error("lease lost: %s", why)
         if self._on_lost is not None:
             try:
@@ -488,10 +437,8 @@ class Lease:
 
         A lease that is not released ends by itself when it expires. Idempotent.
         """
-        self._stop_renewing.set()
-        renewer = self._renewer
-        if renewer is not None and not renewer.is_current():
-            renewer.join()
+        if self._renewal is not None:
+            self._renewal.stop()
         with self._lock:
             may_be_held = self._state is LeaseState.HELD or self._is_unknown
             if self._state is LeaseState.HELD:

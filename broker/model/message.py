@@ -73,6 +73,26 @@ class Message(MessageForm):
     __slots__ = ()
 
     @property
+    def message_id(self) -> int:
+        """The broker's number; 0 until it gave one."""
+        return self._message_id
+
+    @message_id.setter
+    def message_id(self, value: int) -> None:
+        self.give_id(value)
+
+    @property
+    def address(self) -> str | None:
+        """Where it was sent, or None."""
+        return self._address
+
+    @address.setter
+    def address(self, value: str | None) -> None:
+        if value != self._address:
+            self._address = value
+            self._change()
+
+    @property
     def type(self) -> int:
         """A `MessageType`; others occur."""
         return self._type
@@ -110,6 +130,16 @@ class Message(MessageForm):
     @expiration.setter
     def expiration(self, value: int) -> None:
         self._expiration = fitting_long(value)
+        self._change()
+
+    @property
+    def timestamp(self) -> int:
+        """In ms since 1970, 0 is none."""
+        return self._timestamp()
+
+    @timestamp.setter
+    def timestamp(self, value: int) -> None:
+        self._with_parts().timestamp = fitting_long(value)
         self._change()
 
     @property

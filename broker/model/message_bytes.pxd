@@ -10,6 +10,7 @@ cdef dict _encoded_names
 cdef bytes _last_units
 cdef object _last_text
 cdef int _BYTE_TAG
+cdef bytes _BYTES_TAG
 cdef int _NONE
 cdef int _LOOK
 cdef bytes _VALUE_SIZES
@@ -46,6 +47,14 @@ cpdef Py_ssize_t property_at(bytes data, Py_ssize_t at, bytes units) except? -1
 
 @cython.locals(count="long long", size=Py_ssize_t, width=int)
 cpdef list tags_of(bytes data, Py_ssize_t at)
+
+
+@cython.locals(count=object)
+cpdef bytes with_bytes_property(bytes data, Py_ssize_t at, bytes units, bytes value)
+
+
+@cython.locals(count=object, start=Py_ssize_t, end=Py_ssize_t)
+cpdef bytes without_property(bytes data, Py_ssize_t at, bytes units)
 
 
 @cython.locals(count="long long", size=Py_ssize_t, found=int, width=int)

@@ -1,5 +1,7 @@
 """Walking over a message's bytes: integers, texts that come again, properties.
 
+One property is put in, or taken out, between the bytes of the others, which are not decoded.
+
 Compiled these are loops over bytes in C, which is why nothing here is unpacked by `struct`.
 Integers are big-endian and signed. What ends too soon is an IndexError.
 """
@@ -25,6 +27,7 @@ _last_text = ""
 _OWN_PREFIX: Final = "_AMQ_".encode("utf-16-le")
 _ROUTING_TYPE: Final = "_AMQ_ROUTING_TYPE".encode("utf-16-le")
 _BYTE_TAG: Final = 3
+_BYTES_TAG: Final = b"\4"
 
 NO_ROUTING: Final = -1
 """Of own_routing(): no property is of the broker."""
@@ -208,6 +211,53 @@ def only_property(data: bytes, at: int, units: bytes) -> tuple[int, int]:
                 return (-1, -1)
             found = (start, at)
     return found
+
+
+def with_bytes_property(data: bytes, at: int, units: bytes, value: bytes) -> bytes:
+    """Give a message's bytes with a property of bytes behind all others.
+
+    Args:
+        data: a message's bytes.
+        at: where they say whether there are properties.
+        units: the name, by encoded_name(); none of the others has it.
+        value: of the property.
+    """
+    count = int_at(data, at + 1) if data[at] else 0
+    return b"".join(
+        (
+            data[:at],
+            b"\1",
+            (count + 1).to_bytes(4, "big"),
+            data[at + 5 :],
+            len(units).to_bytes(4, "big"),
+            units,
+            _BYTES_TAG,
+            len(value).to_bytes(4, "big"),
+            value,
+        )
+    )
+
+
+def without_property(data: bytes, at: int, units: bytes) -> bytes | None:
+    """Give a message's bytes without a property; the same object where none has the name.
+
+    Args:
+        data: a message's bytes.
+        at: where they say whether there are properties.
+        units: the name, by encoded_name().
+
+    Returns:
+        None where several have the name.
+    """
+    if not data[at]:
+        return data
+    start, end = only_property(data, at + 1, units)
+    if end <= 0:
+        return data if end == 0 else None
+    count = int_at(data, at + 1) - 1
+    if not count:
+        return data[:at] + b"\0"
+    return b"".join((data[: at + 1], count.to_bytes(4, "big"), data[at + 5 : start], data[end:]))
 
 
 def own_routing(data: bytes, at: int) -> int:

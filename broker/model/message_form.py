@@ -22,7 +22,7 @@ from broker.model.core_layout import fitting_byte, fitting_long, fitting_user_id
 from broker.model.encoding import Body, BodyWriter, RecordFormatError
 from broker.model.message_fields import MessageFields, Parts
 from broker.model.message_types import MessageType
-from broker.model.properties import TYPED_PROPERTIES, Property, PropertyType
+from broker.model.properties import TYPED_PROPERTIES, Property
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,9 +58,6 @@ _MEMORY_OVERHEAD: Final = MEMORY_OVERHEAD
 
 _NO_ROUTING: Final = walk.NO_ROUTING
 _OTHERS: Final = walk.OTHERS
-
-
-_BYTES_TAG: Final = bytes((PropertyType.BYTES,))
 
 # Of `_changed`: not at all, the id alone, anything.
 _UNCHANGED: Final = 0
@@ -208,43 +205,22 @@ class MessageForm(MessageFields):
     def _append(self, name: str, value: bytes) -> None:
         """Put a property of bytes behind all others, none of which has its name."""
         data = self.encode()
-        at = self._properties_at
-        count = walk.int_at(data, at + 1) if data[at] else 0
-        units = walk.encoded_name(name)
-        self._data = b"".join(
-            (
-                data[:at],
-                b"\1",
-                (count + 1).to_bytes(4, "big"),
-                data[at + 5 :],
-                len(units).to_bytes(4, "big"),
-                units,
-                _BYTES_TAG,
-                len(value).to_bytes(4, "big"),
-                value,
-            )
+        self._data = walk.with_bytes_property(
+            data, self._properties_at, walk.encoded_name(name), value
         )
         self._have_other_bytes()
 
     def _cut_out(self, name: str) -> bool:
         """Take a property out; False, and nothing is done, where several have the name."""
         data = self.encode()
-        at = self._properties_at + 1
-        if not data[at - 1]:
-            return True
-        start, end = walk.only_property(data, at, walk.encoded_name(name))
-        if end <= 0:
-            return end == 0
-        count = walk.int_at(data, at) - 1
-        if count:
-            self._data = b"".join(
-                (data[:at], count.to_bytes(4, "big"), data[at + 4 : start], data[end:])
-            )
-        else:
-            self._data = data[: at - 1] + b"\0"
+        at = self._properties_at
+        rest = walk.without_property(data, at, walk.encoded_name(name))
+        if rest is None or rest is data:
+            return rest is data
+        self._data = rest
         self._have_other_bytes()
         # Others are known by now to be well formed: mostly none is the broker's any more.
-        self._routing = walk.own_routing(self._data, at) if count else _NO_ROUTING
+        self._routing = walk.own_routing(rest, at + 1) if rest[at] else _NO_ROUTING
         self.has_own_properties = _ANY_OWN if self._routing == _OTHERS else _NONE_OWN
         return True
 
@@ -452,32 +428,12 @@ class MessageForm(MessageFields):
     def _memory_size(self) -> int:
         return self._encoded_size() + _MEMORY_OVERHEAD
 
-    @property
-    def message_id(self) -> int:
-        """The broker's number; 0 until it gave one."""
-        return self._message_id
-
-    @message_id.setter
-    def message_id(self, value: int) -> None:
-        self.give_id(value)
-
     def give_id(self, message_id: int) -> None:
         """Set the id, in less time than an attribute takes."""
         if message_id != self._message_id:
             self._message_id = message_id
             if self._changed == _UNCHANGED:
                 self._changed = _ID
-
-    @property
-    def address(self) -> str | None:
-        """Where it was sent, or None."""
-        return self._address
-
-    @address.setter
-    def address(self, value: str | None) -> None:
-        if value != self._address:
-            self._address = value
-            self._changed = _ALL
 
     @property
     def user_id(self) -> bytes | None:
@@ -503,16 +459,6 @@ class MessageForm(MessageFields):
         """
         at = self._headers_at + _ID_SIZE
         return at + 5 + walk.int_at(data, at + 1) if data[at] else at + 1
-
-    @property
-    def timestamp(self) -> int:
-        """In ms since 1970, 0 is none."""
-        return self._timestamp()
-
-    @timestamp.setter
-    def timestamp(self, value: int) -> None:
-        self._with_parts().timestamp = fitting_long(value)
-        self._change()
 
     def _timestamp(self) -> int:
         parts = self._parts

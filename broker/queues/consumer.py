@@ -14,91 +14,27 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.queues.joint_records import record_together
-from broker.queues.reference import ReferenceQueue, ReferenceTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from broker.model.message import Message
-    from broker.ports import Timers
+    from broker.queues.consumer_ports import ConsumerQueue, ConsumerTransaction, Sink, Stream
     from broker.queues.filter import Filter
-    from broker.queues.pages import PageBrowser, QueuePages
+    from broker.queues.pages import PageBrowser
     from broker.queues.reference import Reference
     from broker.queues.reference_lists import Cursor
 
-__all__ = ["UNLIMITED", "Consumer", "ConsumerQueue", "Sink"]
+__all__ = ["UNLIMITED", "Consumer"]
 
 log = logging.getLogger("broker")
 
 UNLIMITED = -1
 _NUMBERS = itertools.count(1)
-
-
-class ConsumerQueue(ReferenceQueue, Protocol):
-    """Of a queue what its consumers, and those who come to it by one, use; `queue.py` has it."""
-
-    clock_ms: Callable[[], int]
-    clock_s: Callable[[], float]
-    pages: QueuePages | None
-    records_deliveries: bool
-    timers: Timers
-
-    @property
-    def consumer_count(self) -> int:
-        """How many consumers it has, browsers included."""
-
-    def prompt(self, consumer: Consumer) -> None:
-        """A consumer can take (again)."""
-
-    def prompt_later(self, consumer: Consumer) -> None:
-        """The same, to be delivered to in the next turn."""
-
-    def acknowledge(self, reference: Reference, is_last: bool) -> None:
-        """A consumer has it for good: recorded outside of any transaction."""
-
-    def cancel(self, references: Iterable[Reference]) -> None:
-        """Put single references that were delivered back, in the order in which they came."""
-
-    def refuse(self, consumer: Consumer, message: Message) -> None:
-        """Give a message to this consumer no more; other consumers may have it."""
-
-    def remove_consumer(self, consumer: Consumer, returned: Iterable[Reference]) -> None:
-        """Let it take part no more; it gives back what it was given, in order."""
-
-
-class ConsumerTransaction(ReferenceTransaction, Protocol):
-    """Of a transaction what a consumer needs."""
-
-    def acknowledge(self, reference: Reference, consumer: Consumer) -> None:
-        """The consumer's queue loses a message, which it does not list, when it commits."""
-
-
-class Stream(Protocol):
-    """A large message's body on its way to a consumer."""
-
-    def go_on(self) -> None:
-        """Write what may be written now."""
-
-    def close(self) -> None:
-        """Nothing of it is written any more."""
-
-
-class Sink(Protocol):
-    """The protocol's side of a consumer."""
-
-    def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
-        """Write the message; bytes to be taken from the credits. Never waits.
-
-        Raises:
-            Exception: it cannot be told in this protocol: the consumer ends, the message stays.
-        """
-
-    def disconnected(self, consumer: Consumer) -> None:
-        """The broker has closed the consumer: its queue is gone, or it cannot be given messages."""
 
 
 class Consumer:

@@ -38,7 +38,6 @@ cdef class PostOffice:
     cpdef bint send_bridged(
         self, CachedRoute cached, Message message, OperationContext context) except -1
     cdef bint _is_duplicate(self, list ids, tx) except -1
-    cdef object _limit_lifetime(self, Message message, address)
 
     @cython.locals(binding=Binding)
     cdef object _choose(self, Message message, Route route, queue_name, RoutingContext routing)

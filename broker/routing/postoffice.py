@@ -21,6 +21,7 @@ from broker.routing.cached_routes import CachedRoute
 from broker.routing.duplicates import BRIDGE_ID
 from broker.routing.enqueuer import Enqueuer
 from broker.routing.large_copies import DIVERT_DEPTH_MAX
+from broker.routing.lifetime import limit_lifetime, limits_lifetime
 from broker.routing.message_copies import mark_original
 from broker.routing.queue_ids import ROUTE_TO, queue_ids
 from broker.routing.remote_bindings import STORE_AND_FORWARD, forget_routes
@@ -175,10 +176,7 @@ class PostOffice:
             or route.diverts
             or route.remote
             or not route.has_queues
-            or settings.no_expiry
-            or settings.expiry_delay_ms >= 0
-            or settings.min_expiry_delay_ms >= 0
-            or settings.max_expiry_delay_ms >= 0
+            or limits_lifetime(settings)
         ):
             return None
         version = self.addresses.version
@@ -274,7 +272,7 @@ class PostOffice:
         name = message.address
         assert name is not None, "the session filled it in"
         address, queue_name = split_fqqn(name)
-        self._limit_lifetime(message, address)
+        limit_lifetime(message, self._settings.match(address), self._clock_ms)
         ids = self.duplicates.ids_of(message, address) if rejects_duplicates else []
         if ids and self._is_duplicate(ids, tx):
             # Who is told that it is there waits until the first one is durable.
@@ -320,32 +318,6 @@ class PostOffice:
                     tx.fail(error)
                 return True
         return False
-
-    def _limit_lifetime(self, message: Message, address: str) -> None:
-        """Apply the address's no-expiry, expiry-delay, min- and max-expiry-delay."""
-        settings = self._settings.match(address)
-        if settings.no_expiry:
-            if message.expiration:
-                message.expiration = 0
-            return
-        delay, least, most = (
-            settings.expiry_delay_ms,
-            settings.min_expiry_delay_ms,
-            settings.max_expiry_delay_ms,
-        )
-        if delay < 0 and least < 0 and most < 0:
-            return
-        now_ms = self._clock_ms()
-        expiration = message.expiration
-        if delay >= 0:
-            if expiration == 0:
-                message.expiration = now_ms + delay
-        elif expiration == 0:
-            message.expiration = now_ms + (most if most >= 0 else least)
-        elif 0 <= most < expiration - now_ms:
-            message.expiration = now_ms + most
-        elif least >= 0 and expiration - now_ms < least:
-            message.expiration = now_ms + least
 
     def _deliver_to_queues(
         self,

@@ -17,13 +17,12 @@ from broker.storage.manager cimport StorageManager
 cdef class Session:
     cdef dict __dict__
     cdef object __weakref__
-    cdef bint _acknowledges_alone
     cdef object _history
     cdef object _large
     cdef object _prefixes
     cdef StorageManager _storage
     cdef SessionTransaction _transaction
-    cdef object _transactions
+    cdef object _xa_transactions
     cdef object _uploads
     cdef object _xa
     cdef object _addresses
@@ -38,12 +37,13 @@ cdef class Session:
     cdef object _resource_limits
     cdef Permissions _permissions
     cdef Sending _sending
-    cdef bint _sends_alone
     cdef object _settings
+    cdef public bint acknowledges_alone
     cdef public dict consumers
     cdef public OperationContext context
     cdef public object name
     cdef public object options
+    cdef public bint sends_alone
     cdef public object user
 
     cpdef object new_id(self)

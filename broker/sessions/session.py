@@ -12,7 +12,6 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode, broker_error
@@ -20,6 +19,7 @@ from broker.notifications import IN_PROCESS, NotificationType, NotifyingSink
 from broker.queues.consumer import Consumer
 from broker.routing.postoffice import Routing
 from broker.sessions.client_administration import ClientAdministration
+from broker.sessions.explicit_transactions import ExplicitTransactions
 from broker.sessions.own_queues import OwnQueues
 from broker.sessions.permissions import Permissions
 from broker.sessions.sender import Sender
@@ -32,13 +32,13 @@ from broker.sessions.xa_resource import XaResource
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from broker.model.message import Message
     from broker.model.routing_type import RoutingType
     from broker.notifications import Notifications, Origin
     from broker.ports import Management, Security, Settings
-    from broker.queues.consumer import Sink
+    from broker.queues.consumer_ports import Sink
     from broker.queues.filter import Filter
     from broker.queues.producer_credit import Limits
     from broker.routing.administration import Administration
@@ -89,7 +89,10 @@ class Session:
         producers: by the protocol's number, or by address where the protocol has none.
         created_ms: when, ms since 1970.
         is_started: consumers are delivered to.
-        settlement: how single messages are accepted, released, modified and rejected.
+        sends_alone: each message counts by itself, for now.
+        acknowledges_alone: each acknowledgement does.
+        settlement: how single messages are accepted, released, modified, rejected and expired.
+        transactions: of a session whose requests count alone otherwise.
         context: what callers wait by.
     """
 
@@ -122,7 +125,7 @@ class Session:
         self._addresses = postoffice.addresses
         self._queue_administration = administration
         self._dead_letters = dead_letters
-        self._transactions = transactions
+        self._xa_transactions = transactions
         self._limits = limits
         self._resource_limits = resource_limits
         self._permissions = Permissions(user, security, notifications)
@@ -133,8 +136,8 @@ class Session:
         self._history = history
         self._settings = settings
         self._parse_filter = parse_filter
-        self._sends_alone = options.auto_commit_sends
-        self._acknowledges_alone = options.auto_commit_acks
+        self.sends_alone = options.auto_commit_sends
+        self.acknowledges_alone = options.auto_commit_acks
         self._prefixes = options.prefixes
         self.name = name
         self.user = user
@@ -165,15 +168,8 @@ class Session:
             clock_ms=clock_ms,
             settings=settings,
         )
-        self._transaction = SessionTransaction(
-            transactions,
-            self.context,
-            self.consumers,
-            is_xa=options.is_xa,
-            is_local=not (
-                options.is_xa or (options.auto_commit_sends and options.auto_commit_acks)
-            ),
-        )
+        self._transaction = SessionTransaction(transactions, self.context, self.consumers, options)
+        self.transactions = ExplicitTransactions(self, self._transaction, transactions)
 
     @property
     def uploads(self) -> Uploads:
@@ -216,7 +212,7 @@ class Session:
         """Branches of transactions that a manager names."""
         xa = self._xa
         if xa is None:
-            xa = self._xa = XaResource(self._transaction, self._transactions)
+            xa = self._xa = XaResource(self._transaction, self._xa_transactions)
         return xa
 
     @property
@@ -257,7 +253,7 @@ class Session:
 
     def prewarm(self, message: Message) -> None:
         """Get the storage ready for a message that comes next, whose sender waits for it."""
-        if self._sends_alone and message.durable:
+        if self.sends_alone and message.durable:
             self._storage.prewarm()
 
     def accept(self, message: Message) -> Routing:
@@ -267,7 +263,7 @@ class Session:
             BrokerError: as for send().
             JournalError: likewise.
         """
-        if self._sends_alone and not message.is_large:
+        if self.sends_alone and not message.is_large:
             route = self._sending.routes.get(message.address)
             if route is not None:
                 if not message.has_own_properties:
@@ -276,7 +272,7 @@ class Session:
                     is_sent = self._postoffice.send_bridged(route, message, self.context)
                 if is_sent:
                     return Routing.ROUTED
-        tx = None if self._sends_alone else self._transaction.usable()
+        tx = None if self.sends_alone else self._transaction.usable()
         try:
             return self._sending.send(message, tx)
         except (BrokerError, JournalError) as error:
@@ -412,7 +408,7 @@ class Session:
         Raises:
             BrokerError: that has ended, or is prepared.
         """
-        tx = None if self._sends_alone else self._transaction.usable()
+        tx = None if self.sends_alone else self._transaction.usable()
         if tx is not None:
             tx.fail(error)
 
@@ -441,7 +437,7 @@ class Session:
         Raises:
             BrokerError: as for acknowledge().
         """
-        tx = None if self._acknowledges_alone else self._transaction.usable()
+        tx = None if self.acknowledges_alone else self._transaction.usable()
         try:
             consumer = self.consumer(consumer_id)
             if is_individual:
@@ -453,20 +449,6 @@ class Session:
                 tx.fail(error)
             raise
         self.context.note()
-
-    def expire(self, consumer_id: int, message_id: int) -> None:
-        """The client found a message that it was given expired.
-
-        Raises:
-            BrokerError: it was not delivered, or has been acknowledged.
-        """
-        consumer = self.consumer(consumer_id)
-        if consumer.is_browser:
-            return
-        reference = consumer.take_back(message_id)
-        # A non-destructive queue may have lost it meanwhile.
-        if reference.consumer is consumer or reference.level >= 0:
-            self._dead_letters.expire(reference)
 
     # --- local transactions -------------------------------------------------------------------
 
@@ -494,68 +476,6 @@ class Session:
         self._transaction.rollback(
             done, *arguments, considers_last_delivered=considers_last_delivered
         )
-
-    @contextlib.contextmanager
-    def together(self, done: After, *arguments: object) -> Iterator[None]:
-        """Let what is sent and acknowledged within count together, or not at all.
-
-        For sessions whose requests count alone otherwise. `done(error, *arguments)` once it is
-        durable. If the body raises, nothing of it counts.
-
-        Raises:
-            BrokerError: something of it was refused.
-        """
-        assert self._sends_alone, "it has no transaction"
-        assert self._acknowledges_alone, "it has no transaction"
-        self._sends_alone = self._acknowledges_alone = False
-        try:
-            self._transaction.usable()
-            yield
-        except BaseException:
-            self._transaction.end_alone(None)
-            raise
-        else:
-            self._transaction.end_alone(done, *arguments)
-        finally:
-            self._sends_alone = self._acknowledges_alone = True
-
-    # --- transactions beside its own ----------------------------------------------------------
-
-    def begin(self) -> Transaction:
-        """Begin a transaction that several sessions may work for; end() or abandon() ends it."""
-        return self._transactions.begin()
-
-    @contextlib.contextmanager
-    def within(self, tx: Transaction) -> Iterator[None]:
-        """Let what is sent and acknowledged within count with a transaction of begin().
-
-        For sessions whose requests count alone otherwise.
-
-        Raises:
-            BrokerError: it has ended.
-        """
-        assert self._sends_alone, "it has no transaction"
-        assert self._acknowledges_alone, "it has no transaction"
-        tx.check_usable()
-        self._sends_alone = self._acknowledges_alone = False
-        self._transaction.tx = tx
-        try:
-            yield
-        finally:
-            self._transaction.tx = None
-            self._sends_alone = self._acknowledges_alone = True
-
-    def end(self, tx: Transaction, done: After, *arguments: object) -> None:
-        """Let a transaction of begin() count; `done(error, *arguments)` once that is durable.
-
-        Raises:
-            BrokerError: something of it was refused: abandon() it.
-        """
-        tx.commit(self.context, done, *arguments)
-
-    def abandon(self, tx: Transaction) -> None:
-        """Let nothing of a transaction of begin() count."""
-        tx.rollback(self.context)
 
     # --- the end ------------------------------------------------------------------------------
 

@@ -30,3 +30,8 @@ class SessionOptions(NamedTuple):
     is_xa: bool = False
     default_address: str | None = None
     prefixes: Prefixes = NO_PREFIXES
+
+    @property
+    def is_transacted(self) -> bool:
+        """Whether the session has a local transaction from its start on."""
+        return not (self.is_xa or (self.auto_commit_sends and self.auto_commit_acks))

@@ -14,6 +14,7 @@ from broker.errors import BrokerError, ErrorCode
 if TYPE_CHECKING:
     from broker.queues.consumer import Consumer
     from broker.queues.reference import Reference
+    from broker.sessions.session_options import SessionOptions
     from broker.storage.context import After, OperationContext
     from broker.transactions.transaction import Transaction
     from broker.transactions.xa import XaTransactions
@@ -28,8 +29,7 @@ class SessionTransaction:
         transactions: where its own begin.
         context: what the session waits by.
         consumers: of the session, by number.
-        is_xa: only those of managers count.
-        is_local: the session has one of its own from the start.
+        options: how the client wants the session: in XA only those of managers count.
 
     Attributes:
         tx: what the session works for; None is nothing.
@@ -41,15 +41,13 @@ class SessionTransaction:
         transactions: XaTransactions,
         context: OperationContext,
         consumers: dict[int, Consumer],
-        *,
-        is_xa: bool,
-        is_local: bool,
+        options: SessionOptions,
     ) -> None:
         self._transactions = transactions
         self.context = context
         self._consumers = consumers
-        self._is_xa = is_xa
-        self.tx: Transaction | None = transactions.begin() if is_local else None
+        self._is_xa = options.is_xa
+        self.tx: Transaction | None = transactions.begin() if options.is_transacted else None
 
     def usable(self) -> Transaction | None:
         """Give what the session works for; None where each request counts alone.

@@ -5,9 +5,10 @@
     modify     it could not use it: delivery_failed counts the delivery,
                undeliverable_here gives it to other consumers only
     reject     it can never be used: to the dead letter address
+    expire     it came too late: to the expiry address
 
 What was not delivered to the consumer, or is settled already, is refused. Then nothing is settled.
-Every request takes `done`, as those of a session do.
+Every request but expire takes `done`, as those of a session do.
 
 Threads: the event loop's alone; nothing here waits.
 """
@@ -63,7 +64,7 @@ class Settlement:
 
     Args:
         session: of the client.
-        dead_letters: where rejected messages go.
+        dead_letters: where rejected and expired messages go.
     """
 
     __slots__ = ("_dead_letters", "_session")
@@ -195,6 +196,20 @@ class Settlement:
                 reference.message.set(one.name, one.type, one.value)
             self._dead_letters.kill(reference)
         self._end(done, arguments)
+
+    def expire(self, consumer_id: int, message_id: int) -> None:
+        """Move a message to the expiry address: the client found that its time is over.
+
+        Raises:
+            BrokerError: it was not delivered, or has been acknowledged.
+        """
+        consumer = self._session.consumer(consumer_id)
+        if consumer.is_browser:
+            return
+        reference = consumer.take_back(message_id)
+        # A non-destructive queue may have lost it meanwhile.
+        if reference.consumer is consumer or reference.level >= 0:
+            self._dead_letters.expire(reference)
 
     def _take(
         self, consumer_id: int, message_ids: Collection[int]

@@ -120,7 +120,7 @@ class XaResource:
         found.state = TransactionState.ACTIVE
 
     def transaction(self, xid: Xid) -> Transaction:
-        """Give a transaction for `Session.within()`: its session works for several at a time.
+        """Give a transaction for `ExplicitTransactions.within()`.
 
         Raises:
             XaError: there is none of that name.

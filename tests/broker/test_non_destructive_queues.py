@@ -40,7 +40,7 @@ ENDS = {
         sink.session.acknowledge(0, sink.ids[0], done),
         sink.session.commit(done),
     ),
-    "expired": lambda sink: sink.session.expire(0, sink.ids[0]),
+    "expired": lambda sink: sink.session.settlement.expire(0, sink.ids[0]),
 }
 
 
@@ -85,7 +85,7 @@ def test_a_message_that_was_seen_expires_once():
 
     assert expired.message_count == 1
     assert (queue.message_count, queue.delivering_count) == (0, 0)
-    second.session.expire(0, second.ids[0])
+    second.session.settlement.expire(0, second.ids[0])
     assert (expired.message_count, queue.delivering_count) == (1, 0)
 
 
@@ -98,7 +98,7 @@ def test_a_consumer_that_finds_a_message_expired_takes_it_from_everybody():
     first, second = bench.consume("q"), bench.consume("q")
 
     for sink in (first, second):
-        sink.session.expire(0, sink.ids[0])
+        sink.session.settlement.expire(0, sink.ids[0])
 
     assert expired.message_count == 1
     assert (queue.message_count, queue.delivering_count) == (0, 0)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker.records.binding_records import QueueBinding, QueueBindingChanges
-from broker.settings.settings import SETTINGS, AddressSettingsChanges
+from broker.settings.settings import SETTINGS
+from broker.settings.settings_changes import AddressSettingsChanges
 
 ROOT = Path(__file__).resolve().parents[2]
 # The lines with `refused` at their end, and no others, are errors.

@@ -22,7 +22,10 @@ OUTSIDE = (
 ROOMS = ("server", "transport", "protocols", "client", "sessions", "queues", "paging", "storage")
 LEASES = tuple(
     f"jdbcstore.{name}"
-    for name in ("lease", "lease_row", "node", "node_table", "outage", "clocks", "reconnecting")
+    for name in (
+        *("lease", "lease_renewal", "lease_row", "node", "node_table", "outage", "clocks"),
+        "reconnecting",
+    )
 )
 
 # Qualified names that reach the machine. Conversions of a given time, and types, are none.

@@ -211,8 +211,7 @@ def test_a_backup_takes_over_when_an_active_primary_is_gone(brokers, node, end):
     assert waiter.is_alive()
 
     if end == "expire":
-        primary.primary_lease._stop_renewing.set()  # It stands still.
-        primary.primary_lease._renewer.join()
+        primary.primary_lease._renewal.stop()  # It stands still.
         brokers.expire()
     else:
         getattr(primary, end)()
@@ -249,7 +248,7 @@ def test_only_one_backup_waits(node):
 
 
 def test_a_backup_whose_lease_was_lost_waits_for_it_again_and_takes_over(node, brokers):
-    """As after an outage that was longer than ride_out_ms: nobody is told to stop."""
+    """As after an outage that was longer than ride_out_ms: the backup is not told to stop."""
     primary, backup = active_primary(node), node()
     backup.start_backup()
     waiter, errors = in_thread(backup.await_primary)

@@ -1,6 +1,7 @@
 """A pair of brokers on one database: the real leases, and record stores behind their fence.
 
-    jdbcstore/lease, node, node_table, lease_row, reconnecting, outage    the real code
+    jdbcstore/lease, lease_renewal, lease_row, node, node_table, outage   the real code
+    jdbcstore/reconnecting                                                likewise
     SqlServer                                                             the database
     SqlStore here                                                         what SqlStore there is
 

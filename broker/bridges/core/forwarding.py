@@ -47,7 +47,7 @@ _ACKNOWLEDGE_AGAIN_S: Final = 1.0
 
 
 class Forwarding:
-    """See the module's text. Implements `broker.queues.consumer.Sink`.
+    """See the module's text. Implements `broker.queues.consumer_ports.Sink`.
 
     Args:
         name: of the bridge.

@@ -244,7 +244,7 @@ class IncomingLink(OurLink):
         if tx is None:
             session.send(message, self._accepted, delivery)
             return
-        with session.within(tx.transaction):
+        with session.transactions.within(tx.transaction):
             session.send(message, _nothing)
 
     def _end(self, delivery: Delivery, tx: OpenTransaction | None, size: int) -> int:
@@ -253,7 +253,7 @@ class IncomingLink(OurLink):
         if tx is None:
             session.uploads.end(size, self._accepted, delivery)
         else:
-            with session.within(tx.transaction):
+            with session.transactions.within(tx.transaction):
                 session.uploads.end(size, _nothing)
         return size
 

@@ -299,7 +299,7 @@ class OutgoingLink(OurLink):
         del self._open[tag]
         if outcome == ACCEPTED_CODE:
             self._enlisted[tag] = tx
-            with self.session.within(tx.transaction):
+            with self.session.transactions.within(tx.transaction):
                 self.session.accept_acknowledgement(self.consumer.consumer_id, message_id, True)
             if not delivery.settled:
                 delivery.local.data = [tx.id, Described(ulong(ACCEPTED_CODE), [])]

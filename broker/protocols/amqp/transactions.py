@@ -136,7 +136,7 @@ class Transactions:
         if len(self._open) >= OPEN_MAX:
             raise AmqpError("amqp:resource-limit-exceeded", f"{OPEN_MAX} transactions are open")
         id = str(self._ids.random_uuid()).encode()
-        made = self._open[id] = OpenTransaction(id, session.begin(), session)
+        made = self._open[id] = OpenTransaction(id, session.transactions.begin(), session)
         return made
 
     def find(self, id: bytes) -> OpenTransaction:
@@ -182,14 +182,14 @@ class Transactions:
             done(error)
 
         try:
-            session.end(found.transaction, committed)
+            session.transactions.end(found.transaction, committed)
         except (BrokerError, JournalError) as error:
             self._roll_back(found, session)
             text = error.text if isinstance(error, BrokerError) else str(error)
             raise AmqpError(_ROLLBACK, text) from error
 
     def _roll_back(self, found: OpenTransaction, session: Session) -> None:
-        session.abandon(found.transaction)
+        session.transactions.abandon(found.transaction)
         for callback in found.at_end:
             callback(False)
 

@@ -338,7 +338,7 @@ class SessionChannel:
                 self.channel.send(messages.ReceiveMessage(marker, consumer.consumer_id, 0))
 
     def _expired(self, packet: sessions.Expired, size: int) -> None:
-        self.session.expire(packet.consumer_id, packet.message_id)
+        self.session.settlement.expire(packet.consumer_id, packet.message_id)
         self._answers.silently(size)
 
     def _commit(self, packet: sessions.Commit, size: int) -> None:

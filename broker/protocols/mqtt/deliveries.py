@@ -54,7 +54,7 @@ _HEADER_SIZE_MAX: Final = 5
 
 
 class Deliveries:
-    """Implements `queues.consumer.Sink` for all consumers of a connection.
+    """Implements `queues.consumer_ports.Sink` for all consumers of a connection.
 
     Args:
         session: of the client.
@@ -278,7 +278,7 @@ class Deliveries:
         own, queue = session.own_queues, f"{RELEASE_PREFIX}{state.client_id}"
         own.make(QueueRequest(name=queue, address=queue, routing_type=RoutingType.ANYCAST))
         message = _release_message(queue, packet_id, state.client_id, session.new_id())
-        with session.together(self._send_release, packet_id, ReasonCode.SUCCESS):
+        with session.transactions.together(self._send_release, packet_id, ReasonCode.SUCCESS):
             own.put(message, queue)
             self._settle(found)
         found.is_released = True

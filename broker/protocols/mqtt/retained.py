@@ -62,7 +62,7 @@ def publish_retained(
     copy = None if is_empty else own.copy_of(message)
     if copy is not None:
         newest = copy.message_id
-    with session.together(_retained, session, name, newest, done, arguments):
+    with session.transactions.together(_retained, session, name, newest, done, arguments):
         send()
         own.remove(name, lambda _: True)
         if copy is not None:

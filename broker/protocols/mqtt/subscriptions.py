@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from broker.protocols.mqtt.packets import Filter
     from broker.protocols.mqtt.session_state import SessionState
     from broker.protocols.mqtt.session_states import SessionStates
-    from broker.queues.consumer import Consumer, Sink
+    from broker.queues.consumer import Consumer
+    from broker.queues.consumer_ports import Sink
     from broker.sessions.session import Session
 
 __all__ = ["Active", "Subscriptions"]

@@ -103,8 +103,9 @@ def _reject(part: Part, numbers: list[int], cause: Throwable | None) -> None:
 
 
 def _expire(part: Part, numbers: list[int]) -> None:
+    settlement = part.owner.session.settlement
     for number in numbers:
-        part.owner.session.expire(part.consumer.consumer_id, part.open[number].message_id)
+        settlement.expire(part.consumer.consumer_id, part.open[number].message_id)
     _end(part, numbers)
 
 

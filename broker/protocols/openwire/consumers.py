@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from broker.protocols.openwire.commands import ConsumerInfo
     from broker.protocols.openwire.destinations import Destinations, Target
     from broker.protocols.openwire.identifiers import MessageId
-    from broker.queues.consumer import Consumer, Sink
+    from broker.queues.consumer import Consumer
+    from broker.queues.consumer_ports import Sink
     from broker.sessions.session import Session
 
 __all__ = ["Delivery", "OpenWireConsumer", "Part", "create_part", "durable_queue"]

@@ -52,7 +52,7 @@ class DeliveringConnection(Protocol):
 
 
 class PartSink:
-    """Implements `queues.consumer.Sink` for one part of a consumer.
+    """Implements `queues.consumer_ports.Sink` for one part of a consumer.
 
     Args:
         connection: of the client.

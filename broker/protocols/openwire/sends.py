@@ -169,7 +169,7 @@ class Sends:
         id = sending.sent.transaction_id
         if id is None:
             return _NO_TRANSACTION
-        return sending.session.within(self._transactions.find(id).tx)
+        return sending.session.transactions.within(self._transactions.find(id).tx)
 
     def _has_room(self, sending: _Sending, ready: tuple[Target, Message]) -> bool:
         """Whether an address takes messages now; else it goes on by itself once it does."""

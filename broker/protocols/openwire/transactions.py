@@ -75,7 +75,7 @@ class OpenTransaction:
         if consumer.is_closed:
             return
         session = part.owner.session
-        with session.within(self.tx):
+        with session.transactions.within(self.tx):
             session.accept_acknowledgement(consumer.consumer_id, delivery.message_id, True)
 
     def give_back(self) -> None:
@@ -111,7 +111,7 @@ class Transactions:
         if len(self._open) >= _OPEN_MAX:
             raise OpenWireError(f"a connection may have {_OPEN_MAX} transactions open")
         if isinstance(id, LocalTransactionId):
-            self._open[id] = OpenTransaction(self._session.begin())
+            self._open[id] = OpenTransaction(self._session.transactions.begin())
             return
         xid = _xid(id)
         xa = self._session.xa
@@ -164,11 +164,11 @@ class Transactions:
         del self._open[id]
         try:
             found.record()
-            self._session.end(found.tx, done, *arguments)
+            self._session.transactions.end(found.tx, done, *arguments)
         except (BrokerError, JournalError):
             # What was recorded of it goes back to its queues: the client has it no more.
             found.give_back()
-            self._session.abandon(found.tx)
+            self._session.transactions.abandon(found.tx)
             raise
 
     def rollback(self, id: TransactionId, done: After, *arguments: object) -> None:
@@ -187,7 +187,7 @@ class Transactions:
         found = self.find(id)
         del self._open[id]
         found.give_back()
-        self._session.abandon(found.tx)
+        self._session.transactions.abandon(found.tx)
         self._session.context.after(done, *arguments)
 
     def forget(self, id: XATransactionId, done: After, *arguments: object) -> None:
@@ -215,7 +215,7 @@ class Transactions:
         opened, self._open = self._open, {}
         for id, one in opened.items():
             if isinstance(id, LocalTransactionId):
-                self._session.abandon(one.tx)
+                self._session.transactions.abandon(one.tx)
                 continue
             xid = _xid(id)
             if xid not in self._session.xa.in_doubt():

@@ -34,7 +34,7 @@ log = logging.getLogger("broker")
 
 
 class Deliveries:
-    """Implements `queues.consumer.Sink` for all consumers of a connection.
+    """Implements `queues.consumer_ports.Sink` for all consumers of a connection.
 
     Args:
         session: of the connection.

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from broker.environment import Ids
     from broker.protocols.stomp.destinations import Destination, Destinations
-    from broker.queues.consumer import Consumer, Sink
+    from broker.queues.consumer import Consumer
+    from broker.queues.consumer_ports import Sink
     from broker.sessions.session import Session
 
 __all__ = ["Subscription", "Subscriptions"]
