@@ -126,6 +126,7 @@ COMPILED = [
     "broker.protocols.stomp.deliveries",
     "broker.protocols.stomp.frames",
     "broker.protocols.stomp.message_frame",
+    "broker.protocols.flow",
     "broker.protocols.output",
     "broker.protocols.producers",
     "broker.protocols.stomp.sends",

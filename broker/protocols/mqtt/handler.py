@@ -19,13 +19,13 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError
-from broker.model.address import SEPARATOR
 from broker.notifications import Origin
-from broker.protocols.mqtt.agreement import agree
+from broker.protocols.flow import Flow
 from broker.protocols.mqtt.deliveries import Deliveries
 from broker.protocols.mqtt.encoding import encode
 from broker.protocols.mqtt.errors import MqttError
 from broker.protocols.mqtt.framing import HEAD_MAX, Framing, Limits
+from broker.protocols.mqtt.login import assigned_id, log_in
 from broker.protocols.mqtt.packets import (
     Acknowledgement,
     Connack,
@@ -45,16 +45,14 @@ from broker.protocols.mqtt.publishing import LARGE_SIZE, Publishing
 from broker.protocols.mqtt.reason_codes import ReasonCode, return_code
 from broker.protocols.mqtt.session_state import WillToSend
 from broker.protocols.mqtt.subscriptions import Subscriptions
-from broker.protocols.mqtt.topics import OWN_PREFIX, address_of, check_topic
 from broker.protocols.mqtt.wire import VARIABLE_MAX
 from broker.protocols.output import Output
-from broker.sessions.session import SessionOptions
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker.protocols.mqtt.agreement import Agreement
+    from broker.protocols.mqtt.login import Login
     from broker.protocols.mqtt.packets import Packet, Will
     from broker.protocols.mqtt.properties import Properties
     from broker.protocols.mqtt.session_state import SessionState
@@ -102,13 +100,12 @@ class MqttConnection:
         self._state: SessionState | None = None
         self._user: str | None = None
         self._will: Will | None = None
-        self._is_working = False
-        # What to begin with behind a hold; None while nothing is held.
-        self._then: Callable[[], object] | None = None
         self._packet: Packet | None = None
-        # No packet is looked at any more.
-        self._is_ending = False
-        self._is_lost = False
+        self._flow = Flow(peer, self._take_next, self._attempt)
+        self.hold = self._flow.hold
+        self.resume = self._flow.resume
+        self.pause = self._flow.pause
+        self.go_on = self._flow.go_on
 
     @property
     def origin(self) -> Origin:
@@ -123,31 +120,35 @@ class MqttConnection:
 
     def receive(self, data: bytes) -> None:
         """Take the next bytes."""
-        if self._is_ending:
-            return
-        self._framing.feed(data)
-        self._work()
+        if not self._flow.is_ending:
+            self._framing.feed(data)
+            self._flow.take_all()
 
-    def _work(self) -> None:
-        """Look at packets as long as there are, and nothing is held."""
-        self._is_working = True
+    def _take_next(self) -> bool:
+        """Take the next packet, or part of a payload; False where none is complete."""
         try:
-            while self._then is None and not self._is_ending:
-                found = self._framing.next()
-                if found is None:
-                    return
-                if isinstance(found, Part):
-                    if self._session is not None:
-                        self._publishing.append(found)
-                else:
-                    self._packet = found
-                    self._take()
+            found = self._framing.next()
+        except MqttError as error:
+            self._refuse(error)
+            return False
+        if found is None:
+            return False
+        if isinstance(found, Part):
+            if self._session is not None:
+                self._attempt(self._publishing.append, found)
+        else:
+            self._packet = found
+            self._attempt(self._take)
+        return True
+
+    def _attempt(self, step: Callable[..., object], *arguments: object) -> None:
+        """Do what a packet asks for, or end the connection."""
+        try:
+            step(*arguments)
         except MqttError as error:
             self._refuse(error)
         except (BrokerError, JournalError) as error:
             self._refuse(MqttError(ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)))
-        finally:
-            self._is_working = False
 
     def _take(self) -> None:
         packet = self._packet
@@ -163,29 +164,6 @@ class MqttConnection:
             )
         handle(self, packet)
 
-    def hold(self, then: Callable[[], object]) -> None:
-        """Look at no packet until resume(), which begins by calling `then()`."""
-        assert self._then is None, "one thing at a time"
-        self._then = then
-        self._peer.hold_reading()
-
-    def resume(self) -> None:
-        """Go on; nothing where the connection is gone."""
-        then, self._then = self._then, None
-        if self._is_lost or then is None:
-            return
-        self._peer.release_reading()
-        if self._is_ending:
-            return
-        try:
-            then()
-        except MqttError as error:
-            self._refuse(error)
-        except (BrokerError, JournalError) as error:
-            self._refuse(MqttError(ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)))
-        if not self._is_working:
-            self._work()
-
     def write(self, packet: Packet) -> None:
         """Send a packet."""
         self._output.write(encode(packet, self._version))
@@ -194,109 +172,33 @@ class MqttConnection:
 
     def _connect(self, connect: Connect) -> None:
         self._version = self._framing.version = connect.version
-        parameters = self._parameters
-        assigned = self._assigned(connect)
+        assigned = assigned_id(connect, self._sessions.ids)
         client_id = self._client_id = assigned or connect.client_id
-        if PropertyId.AUTHENTICATION_METHOD in connect.properties:
-            raise MqttError(ReasonCode.BAD_AUTHENTICATION_METHOD, "enhanced authentication")
-        self._user = self._authenticated(connect)
-        agreement = agree(connect, parameters)
-        session = self._new_session()
-        try:
-            self._check_will(session, connect.will)
-            is_present = self._take_state(session, client_id, connect)
-        except BaseException:
-            self._sessions.close_session(session, has_failed=True)
-            raise
-        self._begin(session, agreement, connect.will)
+        login = log_in(
+            connect, client_id, self, self._peer, self._sessions, self._states, self._parameters
+        )
+        self._begin(login, connect.will)
         properties: dict[PropertyId, Any] = {}
         if assigned is not None:
             properties[PropertyId.ASSIGNED_CLIENT_IDENTIFIER] = assigned
-        properties.update(agreement.properties)
+        properties.update(login.agreement.properties)
         # In front of all that is delivered, and behind what the session began with.
         active = self._subscriptions.resume()
-        if is_present or self._state_in_use.subscriptions:
-            self._states.save(self._state_in_use, session)
-        self._states.after(
-            session, self._connected, Connack(is_present, ReasonCode.SUCCESS, properties), active
-        )
+        if login.is_present or login.state.subscriptions:
+            self._states.save(login.state, login.session)
+        connack = Connack(login.is_present, ReasonCode.SUCCESS, properties)
+        self._states.after(login.session, self._connected, connack, active)
 
-    def _assigned(self, connect: Connect) -> str | None:
-        """Give the client id of one that has none; None where it has.
-
-        Raises:
-            MqttError: its id is not valid, or it wants a session without one.
-        """
-        if SEPARATOR in connect.client_id:
-            raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, f"a client id with {SEPARATOR}")
-        if connect.client_id:
-            return None
-        if not connect.clean_start:
-            raise MqttError(
-                ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, "a session of a client without an id"
-            )
-        return str(self._sessions.ids.random_uuid())
-
-    def _authenticated(self, connect: Connect) -> str | None:
-        password = None
-        try:
-            if connect.password is not None:
-                password = connect.password.decode()
-            return self._sessions.authenticate(connect.user, password, self._peer.remote)
-        except (BrokerError, UnicodeDecodeError) as error:
-            raise MqttError(ReasonCode.BAD_USER_NAME_OR_PASSWORD, str(error)) from error
-
-    def _new_session(self) -> Session:
-        name = f"mqtt-{self._peer.connection_id}"
-        try:
-            made = self._sessions.create_session(
-                name, self._user, SessionOptions(), set(), self.origin
-            )
-        except BrokerError as error:
-            raise MqttError(ReasonCode.SERVER_UNAVAILABLE, error.text) from error
-        return made
-
-    def _check_will(self, session: Session, will: Will | None) -> None:
-        if will is None:
-            return
-        check_topic(will.topic)
-        if address_of(will.topic, session.administration.wildcards).startswith(OWN_PREFIX):
-            raise MqttError(ReasonCode.NOT_AUTHORIZED, f"a will to {will.topic}")
-
-    def _take_state(self, session: Session, client_id: str, connect: Connect) -> bool:
-        """Take up the client's session, or begin a new one; whether there was one to take up."""
-        states = self._states
-        state = states.find(client_id)
-        if state is not None and state.owner is not None:
-            if not self._parameters["allowLinkStealing"]:
-                raise MqttError(
-                    ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, f"{client_id} is connected already"
-                )
-            state.owner.taken_over()
-            state = states.find(client_id)
-        is_present = state is not None and not connect.clean_start
-        if state is not None and connect.clean_start:
-            try:
-                states.end(state, session)
-            except BrokerError as error:
-                raise MqttError(ReasonCode.NOT_AUTHORIZED, error.text) from error
-            state = None
-        if state is None:
-            state = states.make(client_id)
-        state.owner = self
-        # It came back before its time.
-        state.will = None
-        self._state = state
-        return is_present
-
-    def _begin(self, session: Session, agreement: Agreement, will: Will | None) -> None:
-        state = self._state_in_use
+    def _begin(self, login: Login, will: Will | None) -> None:
+        session, state, agreement = login.session, login.state, login.agreement
+        self._user = login.user
         self._session = session
+        self._state = state
         self._will = will
         self._agreement = agreement
         state.expiry_s = agreement.expiry_s
         clock = self._sessions.clock
-        self._deliveries = Deliveries(
+        self._deliveries = self._flow.deliveries = Deliveries(
             session,
             state,
             agreement,
@@ -332,10 +234,10 @@ class MqttConnection:
         session.metadata["jms-client-id"] = state.client_id
 
     def _connected(self, error: Exception | None, connack: Connack, active: list[Active]) -> None:
-        if error is not None or self._is_lost:
+        if error is not None or self._flow.is_lost:
             return
         self.write(connack)
-        if self._is_ending:
+        if self._flow.is_ending:
             return
         self._in_use.start()
         self._deliveries.release_again()
@@ -383,7 +285,7 @@ class MqttConnection:
 
     def _subscribed(self, error: Exception | None, answer: Suback, active: list[Active]) -> None:
         """Messages come behind the answer."""
-        if error is None and not self._is_lost:
+        if error is None and not self._flow.is_lost:
             self.write(answer)
             self._let_come(active)
 
@@ -410,7 +312,7 @@ class MqttConnection:
             self._states.save(state, self._in_use)
         if packet.code != ReasonCode.DISCONNECT_WITH_WILL:
             self._will = None
-        self._is_ending = True
+        self._flow.is_ending = True
         self._leave()
         self._output.close()
 
@@ -435,9 +337,9 @@ class MqttConnection:
     def _refuse(self, error: MqttError) -> None:
         """End the connection because of what the client sent."""
         log.info("%s: MQTT client %s: %s", self._peer.remote, self._client_id, error.text)
-        if self._is_ending:
+        if self._flow.is_ending:
             return
-        self._is_ending = True
+        self._flow.is_ending = True
         session = self._session
         if session is None:
             self._refuse_connect(error)
@@ -471,10 +373,10 @@ class MqttConnection:
 
     def _end(self, error: MqttError) -> None:
         """End it from our side; at once where it was ending."""
-        if self._is_ending:
+        if self._flow.is_ending:
             self._peer.abort()
             return
-        self._is_ending = True
+        self._flow.is_ending = True
         if self._session is not None:
             self._tell(error)
             self._leave()
@@ -488,25 +390,13 @@ class MqttConnection:
 
     def _subscription_ended(self, why: str) -> None:
         """The broker has ended a subscription: the client takes it up again when it comes back."""
-        if not self._is_ending:
+        if not self._flow.is_ending:
             self._end(MqttError(ReasonCode.ADMINISTRATIVE_ACTION, why))
-
-    def pause(self) -> None:
-        """The peer does not read."""
-        if self._session is not None:
-            self._deliveries.pause()
-
-    def go_on(self) -> None:
-        """The peer reads again."""
-        if self._session is not None:
-            self._deliveries.go_on()
 
     def lost(self, error: Exception | None) -> None:
         """The socket is gone."""
-        self._is_lost = self._is_ending = True
+        self._flow.lost(error)
         self._sessions.disconnected(self)
-        if error is not None:
-            log.info("AMQ222061: %s: connection lost: %s", self._peer.remote, error)
         self._leave()
 
     def check(self) -> None:
@@ -553,9 +443,9 @@ class MqttConnection:
 
     def disconnect(self) -> None:
         """The broker stops: tell the client, then close."""
-        if not self._is_ending and self._session is not None:
+        if not self._flow.is_ending and self._session is not None:
             self._tell(MqttError(ReasonCode.SERVER_SHUTTING_DOWN, "the broker stops"))
-        self._is_ending = True
+        self._flow.is_ending = True
         self._peer.close()
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError
 from broker.notifications import Origin
+from broker.protocols.flow import Flow
 from broker.protocols.openwire import commands as c
 from broker.protocols.openwire.client_work import ClientWork
 from broker.protocols.openwire.errors import (
@@ -98,12 +99,12 @@ class OpenWireConnection:
         )
         self._work: ClientWork | None = None
         self._connection_info: c.ConnectionInfo | None = None
-        # What to begin with behind a hold; None while nothing is held.
-        self._then: Callable[[], object] | None = None
-        self._is_working = False
-        # No frame is looked at any more.
-        self._is_ending = False
-        self._is_lost = False
+        # A step that was held refuses its command by itself.
+        self._flow = Flow(peer, self._take_next, lambda step: step())
+        self.hold = self._flow.hold
+        self.resume = self._flow.resume
+        self.pause = self._flow.pause
+        self.go_on = self._flow.go_on
         peer.write(self._ours.encode())
 
     @property
@@ -123,30 +124,26 @@ class OpenWireConnection:
 
     def receive(self, data: bytes) -> None:
         """Take the next bytes."""
-        if self._is_ending:
+        flow = self._flow
+        if flow.is_ending:
             return
         self._reader.feed(data)
-        self._look()
+        flow.take_all()
         if self._work is None:
             self._inactivity.note(has_partial=self._reader.has_partial)
 
-    def _look(self) -> None:
-        """Look at frames as long as there are, and nothing is held."""
-        if self._is_working:
-            return
-        self._is_working = True
+    def _take_next(self) -> bool:
+        """Take the next frame; False where none is complete."""
         try:
-            while self._then is None and not self._is_ending:
-                frame = self._reader.next()
-                if frame is None:
-                    return
-                self._take(frame)
+            frame = self._reader.next()
+            if frame is None:
+                return False
+            self._take(frame)
         except OpenWireError as error:
             # The next frame cannot be found.
             self._refuse(error, None)
             self._end()
-        finally:
-            self._is_working = False
+        return True
 
     def _take(self, frame: bytes) -> None:
         if self._agreed is None:
@@ -208,7 +205,7 @@ class OpenWireConnection:
 
     def attempt(self, command: c.Command, step: Callable[[], object]) -> None:
         """Do a step of what a command asks for, or refuse it."""
-        if self._is_lost:
+        if self._flow.is_lost:
             return
         try:
             step()
@@ -221,23 +218,6 @@ class OpenWireConnection:
         except JournalError as error:
             self._refuse(OpenWireError(f"AMQ229133: {error}", IO_ERROR), command)
 
-    def hold(self, then: Callable[[], object]) -> None:
-        """Look at no frame until resume(), which begins by calling `then()`."""
-        assert self._then is None, "one thing at a time"
-        self._then = then
-        self._peer.hold_reading()
-
-    def resume(self) -> None:
-        """Go on; nothing where the connection is gone."""
-        then, self._then = self._then, None
-        if self._is_lost or then is None:
-            return
-        self._peer.release_reading()
-        if self._is_ending:
-            return
-        then()
-        self._look()
-
     def waits(self, message: c.ActiveMQMessage, *, is_waiting: bool) -> None:
         """A message waits for room, or does no longer: silence does not count meanwhile."""
         self._inactivity.waiting_count += 1 if is_waiting else -1
@@ -247,7 +227,7 @@ class OpenWireConnection:
     def send(self, command: DataType) -> None:
         """Write a command."""
         agreed = self._agreed
-        if agreed is None or self._is_lost:
+        if agreed is None or self._flow.is_lost:
             return
         self._peer.write(agreed.write(command, has_size=agreed.has_size))
         self._inactivity.wrote()
@@ -312,7 +292,7 @@ class OpenWireConnection:
         self.is_fault_tolerant = info.fault_tolerant
         self._connection_info = info
         try:
-            self._work = ClientWork(self, info)
+            self._work = self._flow.deliveries = ClientWork(self, info)
         except BrokerError as error:
             self.protocol.leave(info.client_id, self)
             raise OpenWireError(error.text, java_class(error), closes=True) from error
@@ -324,7 +304,7 @@ class OpenWireConnection:
 
     def _leave(self, command: c.RemoveInfo) -> None:
         """The client ends; it may come again on the same socket."""
-        work, self._work = self._work, None
+        work, self._work, self._flow.deliveries = self._work, None, None
         if work is not None:
             work.close(has_failed=False, last_delivered=command.last_delivered_sequence_id)
         if self.client_id is not None:
@@ -347,13 +327,13 @@ class OpenWireConnection:
 
     def _end(self) -> None:
         """Close the socket behind what was written."""
-        self._is_ending = True
+        self._flow.is_ending = True
         self._close_work()
         self._peer.close()
 
     def _close_work(self) -> None:
         self._inactivity.stop()
-        work, self._work = self._work, None
+        work, self._work, self._flow.deliveries = self._work, None, None
         if work is not None:
             work.close(has_failed=True, last_delivered=None)
         if self.client_id is not None:
@@ -362,22 +342,10 @@ class OpenWireConnection:
     def _keep_alive(self) -> None:
         self.send(c.KeepAliveInfo())
 
-    def pause(self) -> None:
-        """The peer does not read."""
-        if self._work is not None:
-            self._work.pause()
-
-    def go_on(self) -> None:
-        """The peer reads again."""
-        if self._work is not None:
-            self._work.go_on()
-
     def lost(self, error: Exception | None) -> None:
         """The socket is gone: with it all of its sessions end."""
-        self._is_lost = self._is_ending = True
+        self._flow.lost(error)
         self.sessions.disconnected(self)
-        if error is not None:
-            log.info("AMQ222061: %s: connection lost: %s", self._peer.remote, error)
         self._close_work()
 
     def check(self) -> None:
@@ -387,7 +355,7 @@ class OpenWireConnection:
 
     def abort(self) -> None:
         """End the connection at once."""
-        self._is_ending = True
+        self._flow.is_ending = True
         self._close_work()
         self._peer.abort()
 
@@ -397,7 +365,7 @@ class OpenWireConnection:
         self.abort()
 
     def _fail(self, text: str) -> None:
-        if self._is_ending:
+        if self._flow.is_ending:
             self._peer.abort()
             return
         self.send(c.ConnectionError(exception=c.Throwable(IO_ERROR, text)))
@@ -421,7 +389,7 @@ class OpenWireConnection:
 
     def disconnect(self) -> None:
         """The broker stops: close it; a client with `failover:` goes elsewhere."""
-        self._is_ending = True
+        self._flow.is_ending = True
         self._inactivity.stop()
         self._peer.close()
 

@@ -16,11 +16,11 @@ silence.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError
 from broker.notifications import Origin
+from broker.protocols.flow import Flow
 from broker.protocols.output import Output
 from broker.protocols.stomp.answers import Answers
 from broker.protocols.stomp.deliveries import Deliveries
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from broker.storage.context import OperationContext
 
 __all__ = ["StompConnection", "StompProtocol"]
-
-log = logging.getLogger("broker")
 
 # A connection that has not shown who it is may make us keep so much.
 UNKNOWN_LIMITS: Final = Limits(64 * 1024, 100, 64 * 1024, -1)
@@ -114,12 +112,12 @@ class StompConnection:
         self._temporary: set[str] = set()
         # What is being looked at, or was last.
         self._frame: Frame | None = None
-        self._is_working = False
-        # What to begin with behind a hold; None while nothing is held.
-        self._then: Callable[[], object] | None = None
-        # No frame is looked at any more: a DISCONNECT came, or an error ended it.
-        self._is_ending = False
-        self._is_lost = False
+        # It is ending after a DISCONNECT, or an error that ended it.
+        self._flow = Flow(peer, self._take_next, self._attempt)
+        self.hold = self._flow.hold
+        self.resume = self._flow.resume
+        self.pause = self._flow.pause
+        self.go_on = self._flow.go_on
 
     @property
     def origin(self) -> Origin:
@@ -133,32 +131,31 @@ class StompConnection:
 
     def receive(self, data: bytes) -> None:
         """Take the next bytes."""
-        if self._is_ending:
+        flow = self._flow
+        if flow.is_ending:
             return
         self._reader.feed(data)
-        self._work()
+        flow.take_all()
         if self._session is None:
             self._silence.note(has_partial=self._reader.has_partial)
 
-    def _work(self) -> None:
-        """Look at frames as long as there are, and nothing is held."""
-        self._is_working = True
+    def _take_next(self) -> bool:
+        """Take the next frame, or part of a body; False where none is complete."""
         try:
-            while self._then is None and not self._is_ending:
-                found = self._reader.next()
-                if found is None:
-                    return
-                if isinstance(found, Part):
-                    self._attempt(self._append, found)
-                else:
-                    self._frame = found
-                    self._attempt(self._take)
+            found = self._reader.next()
         except StompError as error:
             # Bytes that are not a frame.
             self._frame = None
             self._refuse(error)
-        finally:
-            self._is_working = False
+            return False
+        if found is None:
+            return False
+        if isinstance(found, Part):
+            self._attempt(self._append, found)
+        else:
+            self._frame = found
+            self._attempt(self._take)
+        return True
 
     def _attempt(self, step: Callable[..., object], *arguments: object) -> None:
         """Do what a frame asks for, or refuse it."""
@@ -183,24 +180,6 @@ class StompConnection:
         if self._session is not None:
             self._sends.append(part)
 
-    def hold(self, then: Callable[[], object]) -> None:
-        """Look at no frame until resume(), which begins by calling `then()`."""
-        assert self._then is None, "one thing at a time"
-        self._then = then
-        self._peer.hold_reading()
-
-    def resume(self) -> None:
-        """Go on; nothing where the connection is gone."""
-        then, self._then = self._then, None
-        if self._is_lost or then is None:
-            return
-        self._peer.release_reading()
-        if self._is_ending:
-            return
-        self._attempt(then)
-        if not self._is_working:
-            self._work()
-
     # --- answers ------------------------------------------------------------------------------
 
     def answer(self, session: Session, receipt: str | None) -> None:
@@ -216,7 +195,7 @@ class StompConnection:
     def _end_with(self, error: StompError, receipt: str | None = None) -> None:
         """Send an ERROR; from then on no frame is looked at, where it closes the connection."""
         data, closes = self._answers.error(error, receipt)
-        self._is_ending = self._is_ending or closes
+        self._flow.is_ending |= closes
         session = self._session
         if session is None:
             self._answers.send_error(None, data, closes)
@@ -292,7 +271,7 @@ class StompConnection:
         self._version = self._reader.version = self._answers.version = version
         prefixes = Prefixes(self._parameters["anycastPrefix"], self._parameters["multicastPrefix"])
         destinations = Destinations(session.administration, prefixes)
-        self._deliveries = Deliveries(
+        self._deliveries = self._flow.deliveries = Deliveries(
             session, self._peer, self._output, self._timers, version, self._subscription_ended
         )
         self._subscriptions = self._deliveries.subscriptions = Subscriptions(
@@ -333,7 +312,7 @@ class StompConnection:
         self._sessions.close_session(session, has_failed=True)
 
     def _disconnect(self, frame: Frame) -> None:
-        self._is_ending = True
+        self._flow.is_ending = True
         self._beats.stop()
         contexts = [one.context for one in self._end_sessions()]
         receipt = frame.headers.get("receipt")
@@ -431,22 +410,10 @@ class StompConnection:
 
     # --- the connection -----------------------------------------------------------------------
 
-    def pause(self) -> None:
-        """The peer does not read."""
-        if self._session is not None:
-            self._deliveries.pause()
-
-    def go_on(self) -> None:
-        """The peer reads again."""
-        if self._session is not None:
-            self._deliveries.go_on()
-
     def lost(self, error: Exception | None) -> None:
         """The socket is gone: with it all of its sessions end."""
-        self._is_lost = self._is_ending = True
+        self._flow.lost(error)
         self._sessions.disconnected(self)
-        if error is not None:
-            log.info("AMQ222061: %s: connection lost: %s", self._peer.remote, error)
         self._beats.stop()
         if self._session is not None:
             self._deliveries.close()
@@ -464,10 +431,10 @@ class StompConnection:
 
     def _fail(self, text: str) -> None:
         """End it with all its sessions, and tell the client why; at once where it was ending."""
-        if self._is_ending:
+        if self._flow.is_ending:
             self._peer.abort()
             return
-        self._is_ending = True
+        self._flow.is_ending = True
         self._end_sessions()
         data, _ = self._answers.error(StompError(text), None)
         self._answers.send_error(None, data, True)
@@ -489,7 +456,7 @@ class StompConnection:
 
     def disconnect(self) -> None:
         """The broker stops: close it; clients come back unless it was an error."""
-        self._is_ending = True
+        self._flow.is_ending = True
         self._beats.stop()
         self._peer.close()
 
