@@ -103,7 +103,7 @@ class Theirs:
         place = folder / ("artemis-backup" if is_backup else "artemis-primary")
         place.mkdir()
         options = ("--nio", "--no-autotune", *options_of(data, is_backup=is_backup))
-        # Its `create` has a shared store in a cluster alone; this one names nobody.
+        # Its `create` has a shared store in a cluster alone; this one names no node.
         cluster = ("--static-cluster", "tcp://127.0.0.1:1")
         login = ("--cluster-user", USER, "--cluster-password", PASSWORD)
         self._broker = ArtemisBroker(place, (*options, *cluster, *login), memory_mb=JVM_MB)
