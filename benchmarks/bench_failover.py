@@ -105,7 +105,7 @@ class Theirs:
         place = folder / ("artemis-backup" if is_backup else "artemis-primary")
         place.mkdir()
         options = ("--nio", "--no-autotune", *options_of(data, is_backup=is_backup))
-        # Its `create` has a shared store in a cluster alone; this one names nobody.
+        # Its `create` has a shared store in a cluster alone; this one names none.
         cluster = ("--static-cluster", "tcp://127.0.0.1:1")
         login = ("--cluster-user", USER, "--cluster-password", PASSWORD)
         self._broker = ArtemisBroker(place, (*options, *cluster, *login), memory_mb=JVM_MB)
@@ -152,13 +152,13 @@ def await_messages(port: int, count: int) -> None:
 
 
 def _await_listener(port: int, deadline_s: float) -> None:
-    """Return once somebody listens: to ask so costs less than a client that is refused."""
+    """Return once a broker listens: to ask so costs less than a client that is refused."""
     while time.monotonic() < deadline_s:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(LOOK_S)
-    raise SystemExit(f"nobody listens at {port}")
+    raise SystemExit(f"no broker listens at {port}")
 
 
 class Figures(NamedTuple):

@@ -55,7 +55,7 @@ class Node:
 
 
 def free_port() -> int:
-    """Give a port that nobody listens at."""
+    """Give a free port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 

@@ -27,7 +27,7 @@ DELAY = "<redistribution-delay>{}</redistribution-delay>"
 
 
 def free_ports() -> list[int]:
-    """Give a port for each node that nobody listens at."""
+    """Give a free port for each node."""
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in NAMES]
         return [int(one.getsockname()[1]) for one in servers]

@@ -162,8 +162,9 @@ def test_a_container_of_the_mesh_makes_a_node_that_knows_the_others(name, tmp_pa
     composed = yaml.safe_load((FOLDER / "mesh.yaml").read_text())
     service = composed["services"][name]
     others = {one["hostname"] for one in composed["services"].values()} - {name}
-    words = service["command"][2].replace("$$OTHERS", service["environment"]["OTHERS"])
-    words = shlex.split(words.split("|| broker ")[1].split("\n    exec")[0])
+    words = service["command"][2].replace("\\\n", "")
+    words = shlex.split(words.split("|| broker ")[1].split("\nexec ")[0])
+    words = [one.replace("$$OTHERS", service["environment"]["OTHERS"]) for one in words]
     words[1] = str(tmp_path / name)
 
     done = CliRunner(env={"QUIVER_PASSWORD": "secret"}).invoke(broker, words)

@@ -4,8 +4,8 @@
     finish() ─▶ changed since ─▶ dropped from the cache
 
 Nothing of it is kept here: the system's page cache has the bytes, and the load reads them from
-there, with all of its checks. The system drops what somebody writes from its cache by itself;
-finish() does so once more for each file that was changed since it was read, or may have been.
+there, with all of its checks. The system drops what is written from its cache by itself; finish()
+does so once more for each file that was changed since it was read, or may have been.
 
 Files that change are left alone: on a busy primary they are soon used again, and each read would
 take time of its disk.
@@ -19,8 +19,6 @@ import logging
 import os
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias
-
-from journal.folder import JournalName, parse_name
 
 if TYPE_CHECKING:
     from journal.options import JournalOptions
@@ -48,7 +46,7 @@ class ReadAhead:
 
     def __init__(self, options: JournalOptions, limit: int | None = None) -> None:
         self._folder = options.directory
-        self._name = JournalName(options.prefix, options.extension)
+        self._names = f"{options.prefix}-", f".{options.extension}"
         self._left = _memory() * _MEMORY_SHARE if limit is None else limit
         self._calls = 0
         self._seen: dict[str, _Version] = {}
@@ -69,8 +67,9 @@ class ReadAhead:
 
     def _find_unchanged(self) -> None:
         seen = {}
+        first, last = self._names
         for entry in os.scandir(self._folder):
-            if parse_name(self._name, entry.name) is not None:
+            if entry.name.startswith(first) and entry.name.endswith(last):
                 seen[entry.name] = _version(entry.stat(follow_symlinks=False))
         self._pending = deque(
             name

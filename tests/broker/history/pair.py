@@ -256,7 +256,7 @@ class PairService(Service):
         await asyncio.to_thread(server.kill9 if world.chance(0.5) else server.stop)
         await asyncio.to_thread(server.start)
         async with asyncio.timeout(WAIT_S):
-            while not await self._is_answered():  # noqa: ASYNC110 -- nothing tells of it.
+            while not await self._is_answered():  # noqa: ASYNC110 -- no event.
                 await asyncio.sleep(0.05)
         pair.note("database restart", began_s)
         world.may_refuse = False

@@ -25,7 +25,7 @@ class RollingService(PairService):
         """Whatever way to end was drawn, it is an operator's stop."""
         pair = self.broker
         if pair.active is pair.primary:
-            # The first step: nobody notices, since it only waits.
+            # The first step: no client notices, since it only waits.
             assert await asyncio.to_thread(pair.backup.end) == 0
             await asyncio.to_thread(pair.start_backup)
         # Clients are at work when the broker stops.

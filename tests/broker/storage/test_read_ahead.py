@@ -1,4 +1,4 @@
-"""A backup has the system read the journal's files ahead, and only what nobody changes."""
+"""A backup has the system read journal files ahead, and only those that do not change."""
 
 import ctypes
 import mmap
@@ -69,7 +69,7 @@ def need_eviction(path):
         pytest.skip("the file system keeps in memory what it was told to forget")
 
 
-def test_files_that_nobody_changes_are_read_ahead(folder):
+def test_files_that_do_not_change_are_read_ahead(folder):
     paths = [write(folder, number) for number in (1, 2)]
     need_eviction(paths[0])
     ahead = ReadAhead(messages_options(folder))
