@@ -49,6 +49,7 @@ def status(url: str, user: str | None, password: str | None, *, is_json: bool) -
     with connected(url, user, password) as session:
         found = list(_connections(session))
         own = session.attribute("broker", "nodeID")
+        stranded = json.loads(session.attribute("broker", "strandedMessagesAsJSON"))
     for name, rows in found:
         if is_json:
             for row in rows:
@@ -57,8 +58,17 @@ def status(url: str, user: str | None, password: str | None, *, is_json: bool) -
         click.echo(f"cluster-connection {name} of node {own}: {len(rows)} other nodes")
         if rows:
             table([{column: row[key] for column, key in _COLUMNS.items()} for row in rows])
+    for row in stranded:
+        click.echo(json.dumps({"stranded": row}) if is_json else _stranded_line(row))
     if not found:
         click.echo("no cluster connection", err=True)
+
+
+def _stranded_line(row: dict[str, Any]) -> str:
+    return (
+        f"stranded: {row['count']} messages of queue {row['queue']}, message {row['messageID']} "
+        f"for {row['forMs'] / 1000:.0f} s: broker queue why {row['queue']} {row['messageID']}"
+    )
 
 
 def _call(session: Session, node_id: str, operation: str) -> int:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from broker.client import Session
 
-__all__ = ["Destination", "DestinationType", "connected", "connecting"]
+__all__ = ["URL_DEFAULT", "Destination", "DestinationType", "connected", "connecting"]
 
 URL_DEFAULT: Final = "tcp://localhost:61616"
 

@@ -37,6 +37,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "data": ("broker.cli.data", "data"),
     "bridge": ("broker.cli.bridge", "bridge"),
     "cluster": ("broker.cli.cluster", "cluster"),
+    "trace": ("broker.cli.trace", "trace"),
     "ha": ("broker.cli.ha", "ha"),
     "check": ("broker.cli.check", "check"),
     "perf": ("broker.cli.perf", "perf"),

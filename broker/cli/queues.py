@@ -12,6 +12,7 @@ from rich.cells import cell_len, set_cell_size
 
 from broker.cli.connect import connected, connecting
 from broker.cli.names import named, named_or_all
+from broker.cli.why import why
 from broker.client import ClientError
 from broker.model.routing_type import RoutingType
 from journal.commands.output import example, say
@@ -82,6 +83,9 @@ def _given_settings(
 @click.group(no_args_is_help=False, epilog=example("broker queue stat --queue orders"))
 def queue() -> None:
     """List and change the queues of a running broker."""
+
+
+queue.add_command(why)
 
 
 @queue.command(epilog=example("broker queue stat --queue orders"))

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from broker.bridges.core.bridge import BridgingBroker
+    from broker.cluster.redistribution import Redistribution
+    from broker.cluster.stranded import Stranded
     from broker.cluster.told import Told
     from broker.cluster.topology import ClusterTopology
     from broker.config.cluster_connections import ClusterConnection as ClusterConnectionConfig
@@ -75,6 +77,14 @@ class ClusteringBroker(Protocol):
     @property
     def notification_address(self) -> str:
         """Likewise."""
+
+    @property
+    def redistribution(self) -> Redistribution:
+        """What moves messages to nodes that have consumers for them."""
+
+    @property
+    def stranded(self) -> Stranded:
+        """Messages that wait although a consumer takes them."""
 
     def parse_filter(self, text: str) -> Filter | None:
         """Give the filter of a selector's text.

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.cluster.cluster_connection import ClusterConnection, ClusteringBroker
+    from broker.cluster.redistribution import Redistribution
+    from broker.cluster.stranded import Stranded
     from broker.config.cluster import ClusterConfig
     from broker.config.cluster_connections import ClusterConnection as ClusterConnectionConfig
     from broker.config.discovery import BroadcastGroup as BroadcastGroupConfig
@@ -84,6 +86,16 @@ class ClusterManager:
             one.name: self._topology(one) for one in config.cluster_connections
         }
         self._alone = ClusterTopology(node_id, None, environment.clock.now_ms)
+
+    @property
+    def redistribution(self) -> Redistribution | None:
+        """What moves messages to other nodes; None in a broker that joins no other."""
+        return None if self._broker is None else self._broker.redistribution
+
+    @property
+    def stranded(self) -> Stranded | None:
+        """Messages that wait although a consumer takes them; None as above."""
+        return None if self._broker is None else self._broker.stranded
 
     def _topology(self, connection: ClusterConnectionConfig) -> ClusterTopology:
         connector = self._connectors.get(connection.connector_ref)

@@ -100,6 +100,11 @@ class Redistribution:
         """The queues that are looked at, by name; whether their delay has passed."""
         return {name: one.is_due for name, one in self._looking.items()}
 
+    def due_in_s(self, name: str) -> float | None:
+        """Give the seconds until a queue is looked at; 0: it is; None: nothing is planned."""
+        looking = self._looking.get(name)
+        return None if looking is None else looking.due_in_s
+
     # --- what happens -------------------------------------------------------------------------
 
     def consumers_changed(self, queue: Queue) -> None:
@@ -202,8 +207,14 @@ class _Look:
         self.is_due = False
         self.again = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self._due_at_s = self._loop.time() + delay_s
         self.task = self._loop.create_task(self._run())
         self.task.add_done_callback(_log_fault)
+
+    @property
+    def due_in_s(self) -> float:
+        """Seconds until the delay has passed; 0: it has."""
+        return 0.0 if self.is_due else max(0.0, self._due_at_s - self._loop.time())
 
     async def _run(self) -> None:
         await asyncio.sleep(self._delay_s)

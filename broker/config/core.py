@@ -258,6 +258,11 @@ class WatchConfig:
 
     server_dump_interval_ms: int = element("server-dump-interval", _OFF_OR_MORE, -1)
     """How often the log gets a line about the broker's state; -1 never."""
+    # Not of Artemis.
+    stranded_message_period_ms: int = element("stranded-message-period", _OFF_OR_MORE, 60_000)
+    """How long a message may wait in a cluster although a consumer takes it, until the log has a
+    warning; -1 never.
+    """
     critical_analyzer: bool = element("critical-analyzer", BOOLEAN, True)
     """Whether Artemis watches its own threads."""
     critical_analyzer_timeout_ms: int = element("critical-analyzer-timeout", _GE_0, 120_000)

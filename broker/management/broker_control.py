@@ -15,6 +15,8 @@ from broker.management.broker_queries import BrokerQueries
 from broker.management.broker_queues import BrokerQueues
 from broker.management.broker_security import BrokerSecurity
 from broker.management.broker_settings import BrokerSettings
+from broker.management.broker_stranded import BrokerStranded
+from broker.management.broker_traces import BrokerTraces
 from broker.management.errors import ManagementError
 from broker.management.invocation import BOOLEAN, NAME, TEXT, operation
 from broker.management.queue_texts import routing_type_of
@@ -52,6 +54,8 @@ class BrokerControl(
     BrokerCounters,
     BrokerPages,
     BrokerExport,
+    BrokerStranded,
+    BrokerTraces,
     BrokerQueries,
 ):
     """All of it; what is not here is in the classes that it is made of, a group each."""

@@ -168,6 +168,11 @@ _ADDRESS: Final = (
     _Item("artemis_routed_message_count", "Messages to a queue", lambda one: one.routed_count),
     _Item("artemis_unrouted_message_count", "Messages to no queue", lambda one: one.unrouted_count),
 )
+# Of a broker with cluster connections.
+_STRANDED: Final = (
+    "quiver_messages_stranded",
+    "Messages that waited too long although a consumer of the cluster takes them",
+)
 # Name, text, and column of what a cluster connection knows of each other node.
 _PEER: Final = (
     ("quiver_cluster_peer_connected", "Whether the node is reached", "connected"),
@@ -310,6 +315,7 @@ class _Collector:
 
     def _of_cluster(self) -> Iterator[Metric]:
         connections = self._broker.cluster.connections
+        yield from self._of_stranded()
         labels = ("broker", "cluster_connection", "node")
         for name, text, column in _PEER if connections else ():
             gauge = GaugeMetricFamily(name, text, labels=labels)
@@ -323,6 +329,19 @@ class _Collector:
                         ),
                     )
             yield gauge
+
+    def _of_stranded(self) -> Iterator[Metric]:
+        stranded = self._broker.cluster.stranded
+        if stranded is None:
+            return
+        gauge = GaugeMetricFamily(*_STRANDED, labels=("broker", "address", "queue"))
+        queues = self._broker.postoffice.addresses.queues
+        for name, found in stranded.by_queue.items():
+            queue = queues.get(name)
+            if queue is not None:
+                labels = (self._broker.options.name, queue.binding.address, name)
+                gauge.add_metric(labels, float(found.count))
+        yield gauge
 
     def _of_jms_bridges(self) -> Iterator[Metric]:
         labels = (self._broker.options.name,)

@@ -8,6 +8,7 @@ from broker.management.contents import by_id, change_priority, each, in_parts, r
 from broker.management.errors import ManagementError
 from broker.management.invocation import BOOLEAN, INT, LONG, MAP, NAME, TEXT, operation
 from broker.management.queue_queries import QueueQueries
+from broker.management.queue_reasons import QueueReasons
 from broker.management.sending import send_message
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["QueueControl"]
 
 
-class QueueControl(QueueQueries):
-    """What changes a queue; what only looks is in queue_queries.py."""
+class QueueControl(QueueQueries, QueueReasons):
+    """What changes a queue; what only looks is in queue_queries.py and queue_reasons.py."""
 
     # --- changing -----------------------------------------------------------------------------
 

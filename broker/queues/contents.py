@@ -152,6 +152,14 @@ class QueueContents:
         """Those that are not due yet, in order of their times."""
         return iter(()) if self._schedule is None else iter(self._schedule)
 
+    def scheduled_unordered(self) -> list[Reference]:
+        """The same in no order, without sorting very many."""
+        return [] if self._schedule is None else self._schedule.unordered()
+
+    def first_scheduled(self) -> Reference | None:
+        """The one that is due first; None where there is none."""
+        return None if self._schedule is None else self._schedule.first()
+
     def references(self) -> Iterator[Reference]:
         """Those that wait, then those not due yet; the one given last may be removed."""
         yield from self.waiting

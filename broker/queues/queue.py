@@ -123,6 +123,16 @@ class Queue(QueueContents):
         """How many consumers it has, browsers included."""
         return self.consumers.count + len(self.browsers)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun to deliver (consumers-before-dispatch)."""
+        return bool(self._is_open)
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether it waits for answers of all consumers (group-rebalance-pause-dispatch)."""
+        return bool(self._is_rebalancing)
+
     # --- messages come ------------------------------------------------------------------------
 
     def accepts(self, message: Message) -> bool:

@@ -42,6 +42,10 @@ class Refusals:
             del self._ids[next(iter(self._ids))]
         self._ids[message.message_id] = None
 
+    def has_refused(self, message: Message) -> bool:
+        """Whether the message is one of those."""
+        return message.message_id in self._ids
+
     def matches(self, message: Message) -> bool:
         """Whether the message is wanted."""
         if message.message_id in self._ids:

@@ -66,6 +66,15 @@ class Schedule:
         live = self._live
         return (item for _, number, item in sorted(self._heap) if live.get(item) == number)
 
+    def unordered(self) -> list[Reference]:
+        """Give all, in no order."""
+        return list(self._live)
+
+    def first(self) -> Reference | None:
+        """Give the one with the lowest time."""
+        # What was taken out never stays at the top of the heap: see remove() and _look().
+        return self._heap[0][2] if self._heap else None
+
     def add(self, reference: Reference) -> None:
         """Keep a reference until its `scheduled_ms`."""
         self._sequence += 1

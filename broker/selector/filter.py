@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker.selector.evaluate import Condition
     from broker.selector.values import SupportsProperties
 
-__all__ = ["Filter", "parse"]
+__all__ = ["Filter", "parse", "prefixes"]
 
 log = logging.getLogger("broker.selector")
 
@@ -94,7 +94,7 @@ def parse(text: str | None) -> Filter | None:
         return None
     if len(text) > TEXT_SIZE_MAX:
         raise SelectorError(f"it has more than {TEXT_SIZE_MAX} characters", TEXT_SIZE_MAX)
-    start, convert, hyphenated = _prefixes(text)
+    start, convert, hyphenated = prefixes(text)
     tree = parse_tree(text, start=start, hyphenated=hyphenated)
     try:
         condition = compile_condition(tree, convert=convert)
@@ -107,7 +107,7 @@ def parse(text: str | None) -> Filter | None:
     return Filter(text, condition, equality, is_equality=equality is not None and is_equality(tree))
 
 
-def _prefixes(text: str) -> tuple[int, bool, bool]:
+def prefixes(text: str) -> tuple[int, bool, bool]:
     """Where the selector begins, whether texts become numbers, whether names have hyphens."""
     at = 0
     convert = hyphenated = False

@@ -5,6 +5,7 @@ Threads: the event loop's alone.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from broker.model.routing_type import RoutingType
@@ -14,6 +15,7 @@ from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:
     from broker.cluster.redistribution import Redistribution
+    from broker.cluster.stranded import Stranded
     from broker.model.message import Message
     from broker.options import BrokerOptions
     from broker.queues.filter import Filter
@@ -37,11 +39,13 @@ class Clustering:
         bridging: as given.
         remote: queues of other brokers.
         redistribution: moves messages to brokers that have consumers for them.
+        stranded: messages that wait although a consumer takes them.
     """
 
     def __init__(self, options: BrokerOptions, parts: Parts, bridging: Bridging) -> None:
         # A broker without cluster connections does not load it.
         from broker.cluster.redistribution import Redistribution
+        from broker.cluster.stranded import Stranded
 
         security = options.configuration.security
         self.bridging = bridging
@@ -61,11 +65,19 @@ class Clustering:
             (self.management_address, self.notification_address),
         )
         parts.notifications.demand = self.redistribution
+        self.stranded: Stranded = Stranded(
+            addresses.queues,
+            self.remote,
+            asyncio.get_running_loop(),
+            options.configuration.watch.stranded_message_period_ms,
+            (self.management_address, self.notification_address),
+        )
         # Of queues that the start found.
         self.consumers_there_changed = self.redistribution.consumers_there_changed
 
     def stop(self) -> None:
-        """Redistribute nothing any more. Idempotent."""
+        """Redistribute nothing any more, and look for nothing. Idempotent."""
+        self.stranded.stop()
         self.redistribution.stop()
         self._parts.notifications.demand = None
 

@@ -94,6 +94,7 @@ MAY_USE = {
     "broker.storage.journal_messages": ("broker", "journal"),
     # The copies that a file journal keeps of its files are files.
     "broker.storage.history": ("broker", "journal"),
+    "broker.storage.traced_records": ("broker", "journal"),
     # Pages are files, too: room is kept for them by the calls of the journal.
     "broker.storage.page_folders": ("broker", "journal"),
     "broker.options": ("broker", "journal.options", "journal.errors", "jdbcstore.options"),

@@ -158,9 +158,14 @@ class ArtemisBroker:
             ("<max-disk-usage>90", "<max-disk-usage>100"),
         )
 
+    @property
+    def configuration(self) -> Path:
+        """Its broker.xml, to be changed before a start."""
+        return self._folder / "etc" / "broker.xml"
+
     def change_configuration(self, *changes: tuple[str, str]) -> None:
         """Replace text of broker.xml, before a start."""
-        path = self._folder / "etc" / "broker.xml"
+        path = self.configuration
         text = path.read_text()
         for old, new in changes:
             assert old in text, f"broker.xml has no {old!r}"

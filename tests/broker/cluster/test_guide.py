@@ -56,6 +56,15 @@ def test_the_commands_of_the_cluster_guide_run_as_written(tmp_path):
     assert "1 other nodes" in done.stdout
 
 
+@pytest.mark.slow
+def test_the_commands_of_the_guide_on_waiting_messages_run_as_written(tmp_path):
+    (script,) = blocks("sh", (ROOT / "docs" / "guide" / "why.md").read_text())
+
+    done = run(tmp_path, script)
+
+    assert "[no-consumer]" in done.stdout
+
+
 def run(tmp_path, script):
     """Run the commands of a guide, on free ports."""
     for written in ("61617", "61618"):

@@ -95,6 +95,7 @@ DEFAULTS = {
     },
     WatchConfig: {
         "server-dump-interval": -1,
+        "stranded-message-period": 60000,
         "critical-analyzer": True,
         "critical-analyzer-timeout": 120000,
         "critical-analyzer-check-period": 0,

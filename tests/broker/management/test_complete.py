@@ -32,8 +32,11 @@ CLUSTERS = {"freezeReplication", "scaleDown", "setFailoverOnServerShutdown"}
 # Names that no interface of 2.44 has: of newer versions, of its implementing classes, and ours.
 BEYOND = {
     # sendQueueInfoToQueue is one of its class, and not of its interface.
-    "ActiveMQServerControl": {"getDuplicateCount", "getJMSBridgeNames", "sendQueueInfoToQueue"},
-    "QueueControl": {"retryMessages"},
+    "ActiveMQServerControl": {
+        *("getDuplicateCount", "getJMSBridgeNames", "sendQueueInfoToQueue"),
+        *("getStrandedMessagesAsJSON", "queryTraceAsJSON"),
+    },
+    "QueueControl": {"retryMessages", "queryReasonsAsJSON"},
     "AddressControl": set(),
     "AcceptorControl": {"getConnectionCount"},
     "DivertControl": set(),
