@@ -37,6 +37,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "data": ("broker.cli.data", "data"),
     "bridge": ("broker.cli.bridge", "bridge"),
     "cluster": ("broker.cli.cluster", "cluster"),
+    "scale-down": ("broker.cli.scale_down", "scale_down"),
     "ha": ("broker.cli.ha", "ha"),
     "check": ("broker.cli.check", "check"),
     "perf": ("broker.cli.perf", "perf"),
