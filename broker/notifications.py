@@ -62,6 +62,7 @@ class NotificationType(Enum):
     # Not of Artemis.
     NODE_ACTIVE = auto()
     NODE_FAILING_BACK = auto()
+    MESSAGES_STRANDED = auto()
 
 
 class Origin(NamedTuple):
@@ -202,6 +203,9 @@ class Notifications(Protocol):
     def discovery(self, kind: NotificationType, name: str) -> None:
         """Tell of BROADCAST_GROUP_STARTED, _STOPPED, DISCOVERY_GROUP_STARTED, _STOPPED."""
 
+    def stranded(self, connection: str, node_id: str, count: int, lost_ms: int) -> None:
+        """Tell of MESSAGES_STRANDED."""
+
     def wrong_login(self, user: str | None, remote: str) -> None:
         """Tell of SECURITY_AUTHENTICATION_VIOLATION."""
 
@@ -253,6 +257,9 @@ class NullNotifier:
         """Nothing."""
 
     def discovery(self, kind: NotificationType, name: str) -> None:
+        """Nothing."""
+
+    def stranded(self, connection: str, node_id: str, count: int, lost_ms: int) -> None:
         """Nothing."""
 
     def wrong_login(self, user: str | None, remote: str) -> None:

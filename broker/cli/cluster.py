@@ -1,4 +1,4 @@
-"""`broker cluster status`, `return`, `drop`: the cluster as a running broker sees it."""
+"""`broker cluster status`, `sf return|move|drop`: the cluster as a running broker sees it."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _stranded_line(row: dict[str, Any]) -> str:
     )
 
 
-def _call(session: Session, node_id: str, operation: str) -> int:
-    """Call an operation of the connections that know a node; how many messages it was."""
+def _call(session: Session, node_id: str, operation: str, *arguments: object) -> tuple[int, int]:
+    """Call an operation of the connections that know a node; how many messages it was, and wait."""
     known = [
         name
         for name, rows in _connections(session)
@@ -80,27 +80,83 @@ def _call(session: Session, node_id: str, operation: str) -> int:
     ]
     if not known:
         raise click.ClickException(f"no node {node_id}: see `broker cluster status`")
-    return sum(
-        session.manage(f"clusterconnection.{name}", operation, node_id, timeout_s=None)
+    count = sum(
+        session.manage(f"clusterconnection.{name}", operation, node_id, *arguments, timeout_s=None)
         for name in known
     )
+    left = sum(
+        row["waiting"]
+        for _, rows in _connections(session)
+        for row in rows
+        if row["nodeID"] == node_id
+    )
+    return count, left
 
 
-@cluster.command("return", epilog=example("broker cluster return NODE"))
+def _tell(done: str, count: int, left: int) -> None:
+    click.echo(f"{done} {count} messages")
+    if left:
+        click.echo(
+            f"{left} messages stay: the node may have them (--uncertain), or no queue takes them",
+            err=True,
+        )
+
+
+_UNCERTAIN: Final = click.option(
+    "--uncertain", is_flag=True, help="Also what the node may have, marked so."
+)
+
+
+@cluster.group("sf", no_args_is_help=False, epilog=example("broker cluster sf return NODE"))
+def store_and_forward() -> None:
+    """Move what waits for a node that is gone."""
+
+
+@click.command("return", epilog=example("broker cluster sf return NODE"))
 @connecting
+@_UNCERTAIN
 @click.argument("node_id", metavar="NODE")
-def return_(url: str, user: str | None, password: str | None, node_id: str) -> None:
+def return_(
+    url: str, user: str | None, password: str | None, node_id: str, *, uncertain: bool
+) -> None:
     """Send what waits for a node back to its addresses."""
     with connected(url, user, password) as session:
-        count = _call(session, node_id, "returnMessages")
-    click.echo(f"returned {count} messages")
+        found = _call(session, node_id, "returnMessages", uncertain)
+    _tell("returned", *found)
 
 
-@cluster.command(epilog=example("broker cluster drop NODE"))
+@click.command(epilog=example("broker cluster sf move NODE OTHER"))
+@connecting
+@_UNCERTAIN
+@click.argument("node_id", metavar="NODE")
+@click.argument("target_id", metavar="OTHER")
+def move(
+    url: str,
+    user: str | None,
+    password: str | None,
+    node_id: str,
+    target_id: str,
+    *,
+    uncertain: bool,
+) -> None:
+    """Let what waits for a node go to another one."""
+    with connected(url, user, password) as session:
+        found = _call(session, node_id, "moveMessages", target_id, uncertain)
+    _tell("moved", *found)
+
+
+@click.command(epilog=example("broker cluster sf drop NODE"))
 @connecting
 @click.argument("node_id", metavar="NODE")
 def drop(url: str, user: str | None, password: str | None, node_id: str) -> None:
     """Delete what waits for a node."""
     with connected(url, user, password) as session:
-        count = _call(session, node_id, "dropMessages")
+        count, _ = _call(session, node_id, "dropMessages")
     click.echo(f"deleted {count} messages")
+
+
+for _command in (return_, move, drop):
+    store_and_forward.add_command(_command)
+# As they were called first.
+cluster.add_command(return_)
+cluster.add_command(drop)

@@ -38,6 +38,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "bridge": ("broker.cli.bridge", "bridge"),
     "cluster": ("broker.cli.cluster", "cluster"),
     "trace": ("broker.cli.trace", "trace"),
+    "scale-down": ("broker.cli.scale_down", "scale_down"),
     "ha": ("broker.cli.ha", "ha"),
     "check": ("broker.cli.check", "check"),
     "perf": ("broker.cli.perf", "perf"),

@@ -24,7 +24,9 @@ _STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None = None) -> int:
-    """Serve until SIGTERM, SIGINT or SIGHUP; the exit status: 1 where the storage has failed.
+    """Serve until SIGTERM, SIGINT or SIGHUP; the exit status.
+
+    It is 1 where the storage has failed, or a scale-down has left something.
 
     A signal also ends a start that waits for another broker. A second one ends the stop's wait for
     clients that have not left (graceful-shutdown-timeout). SIGHUP stays ignored if the
@@ -64,6 +66,9 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
         await broker.stop()
     except JournalError as error:
         log.critical("%s", error)
+        has_failed = True
+    report = broker.scale_down_report
+    if report is not None and not report.is_complete:
         has_failed = True
     return EXIT_FAILED if has_failed else EXIT_OK
 

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.bridges.core.target import client_options
 from broker.cluster.introduction import Identity, is_same_place
+from broker.cluster.lost_nodes import LostNodes
 from broker.cluster.peer_bindings import PeerBindings
 from broker.cluster.peer_bridge import PeerBridge, PeerTarget
 from broker.cluster.seeking import Seeking
 from broker.cluster.told import subscription_filter
+from broker.cluster.unanswered import Unanswered
 from broker.config.cluster import BridgeConfig
 from broker.config.cluster_connections import StaticConnectors
 from broker.discovery.topology import Departure
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from broker.model.transport_configuration import TransportConfiguration
     from broker.queues.filter import Filter
     from broker.queues.queue import Queue
+    from broker.routing.duplicates import DuplicateCaches
     from broker.routing.remote_bindings import RemoteBindings
 
 __all__ = ["ClusterConnection", "ClusteringBroker"]
@@ -61,6 +64,24 @@ class ClusteringBroker(Protocol):
     @property
     def remote(self) -> RemoteBindings:
         """Bindings of all peers."""
+
+    @property
+    def duplicates(self) -> DuplicateCaches:
+        """Ids that are kept over restarts."""
+
+    @property
+    def scale_down_group(self) -> str | None:
+        """Group of brokers that scale down to each other."""
+
+    async def durable(self) -> None:
+        """Return once all that was recorded so far is durable.
+
+        Raises:
+            Exception: the storage has failed.
+        """
+
+    def scaled_down(self, connection: ClusterConnection, node_id: str, target: str) -> None:
+        """A node has stopped for good, and its messages went to another one."""
 
     @property
     def cluster_user(self) -> str:
@@ -152,6 +173,7 @@ class ClusterConnection:
             broker.cluster_user,
             broker.cluster_password,
             environment.clock.now_ms,
+            broker.scale_down_group,
         )
         self._told_filter = subscription_filter(
             config.address,
@@ -162,13 +184,21 @@ class ClusterConnection:
         self._seeking = Seeking(
             config,
             identity=self._identity,
-            options=client_options(self._bridge_config("")),
+            options=client_options(self.bridge_config("")),
             environment=environment,
             connectors=self._others,
             is_found=self._is_found,
             hear=topology.told,
         )
         self._task: asyncio.Task[None] | None = None
+        self._made_s = asyncio.get_running_loop().time()
+        self._unanswered: dict[str, Unanswered] = {}
+        self._lost_nodes = LostNodes(
+            config.name,
+            self._waiting,
+            timers=asyncio.get_running_loop(),
+            notifications=broker.bridging.notifications,
+        )
 
     @property
     def is_started(self) -> bool:
@@ -186,6 +216,7 @@ class ClusterConnection:
             self._hear(member)
         self._task = asyncio.get_running_loop().create_task(self._seeking.run())
         self._task.add_done_callback(self._ended)
+        self._lost_nodes.start()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -196,6 +227,7 @@ class ClusterConnection:
         task, self._task = self._task, None
         if task is None:
             return
+        self._lost_nodes.stop()
         self.topology.unlisten(self._hear)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -209,8 +241,38 @@ class ClusterConnection:
         """Brokers were discovered, or are silent."""
         self._seeking.look()
 
+    def queue_of(self, node_id: str) -> Queue | None:
+        """Give the store-and-forward queue of a node; None where there is none."""
+        return self._broker.bridging.queues.get(f"{STORE_AND_FORWARD}{self.config.name}.{node_id}")
+
+    def unanswered(self, node_id: str, queue: Queue) -> Unanswered:
+        """Give what a node may have of its store-and-forward queue."""
+        found = self._unanswered.get(node_id)
+        if found is None:
+            found = self._unanswered[node_id] = Unanswered(
+                queue, node_id, self._broker.bridging.node_uuid.bytes, self._broker.duplicates
+            )
+        return found
+
+    def _nodes_with_queues(self) -> dict[str, Queue]:
+        prefix = f"{STORE_AND_FORWARD}{self.config.name}."
+        return {
+            name.removeprefix(prefix): queue
+            for name, queue in self._broker.bridging.queues.items()
+            if name.startswith(prefix)
+        }
+
+    def _waiting(self) -> Iterable[tuple[str, int, float]]:
+        """Give of each node that is not reached what waits for it, and for how long it was not."""
+        now_s = asyncio.get_running_loop().time()
+        for node_id, queue in self._nodes_with_queues().items():
+            peer = self.peers.get(node_id)
+            lost_s = self._made_s if peer is None else peer.lost_at_s
+            if lost_s is not None:
+                yield node_id, queue.message_count, now_s - lost_s
+
     def peer_rows(self) -> list[dict[str, object]]:
-        """Give what is known of each other node, as values for JSON."""
+        """Give what is known of each other node, as values for JSON; of those too that are gone."""
         now_s = asyncio.get_running_loop().time()
         rows: list[dict[str, object]] = []
         for node_id, peer in self.peers.items():
@@ -230,9 +292,29 @@ class ClusterConnection:
                     "pending": status.pending_count,
                     "acknowledged": status.acknowledged_count,
                     "sentBack": peer.sent_back_count,
+                    "stranded": status.message_count if self._lost_nodes.is_told(node_id) else 0,
                     "reason": status.reason,
                 }
             )
+        for node_id, queue in self._nodes_with_queues().items():
+            if node_id not in self.peers:
+                count = queue.message_count
+                rows.append(
+                    {
+                        "nodeID": node_id,
+                        "connected": False,
+                        "target": "",
+                        "lostForMs": int((now_s - self._made_s) * 1000),
+                        "queues": 0,
+                        "consumers": 0,
+                        "waiting": count,
+                        "pending": 0,
+                        "acknowledged": 0,
+                        "sentBack": 0,
+                        "stranded": count if self._lost_nodes.is_told(node_id) else 0,
+                        "reason": "not seen since the start of this broker",
+                    }
+                )
         return rows
 
     # --- members ------------------------------------------------------------------------------
@@ -267,7 +349,8 @@ class ClusterConnection:
         if static is None or not static.allow_direct_connections_only or is_listed:
             self._connect(told)
 
-    def _bridge_config(self, queue: str) -> BridgeConfig:
+    def bridge_config(self, queue: str) -> BridgeConfig:
+        """Give how a queue is forwarded to a member, as the configuration of a bridge."""
         config = self.config
         return BridgeConfig(
             name=queue,
@@ -297,7 +380,7 @@ class ClusterConnection:
         broker, node_id = self._broker, member.node_id
         name = f"{STORE_AND_FORWARD}{self.config.name}.{node_id}"
         queue = broker.store_and_forward(name)
-        config = self._bridge_config(name)
+        config = self.bridge_config(name)
 
         def make(told: Told, filter: Filter | None) -> RemoteQueueBinding:
             return RemoteQueueBinding(
@@ -332,8 +415,11 @@ class ClusterConnection:
             told_filter=self._told_filter,
             told_addresses=self.config.address,
             bindings=bindings,
+            unanswered=self.unanswered(node_id, queue),
+            durable=broker.durable,
             reroute=broker.reroute,
             on_changed=lambda: self._changed(node_id),
+            on_scaled_down=lambda target: broker.scaled_down(self, node_id, target),
         )
         self.peers[node_id] = peer
         peer.start()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker.protocols.core.packet import Packet
     from broker.protocols.core.packet_cluster import ClusterTopology
 
-__all__ = ["HeardTopology", "Identity", "introduce", "is_same_place"]
+__all__ = ["HeardTopology", "Identity", "authorize", "introduce", "is_same_place"]
 
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -40,6 +40,7 @@ class Identity(NamedTuple):
         user: of the cluster.
         password: of that.
         now_ms: wall clock, ms since 1970.
+        scale_down_group: of brokers that scale down to each other.
     """
 
     node_id: str
@@ -47,6 +48,7 @@ class Identity(NamedTuple):
     user: str
     password: str
     now_ms: Callable[[], int]
+    scale_down_group: str | None = None
 
 
 class HeardTopology(Topology):
@@ -79,8 +81,8 @@ class HeardTopology(Topology):
         return is_changed
 
 
-async def introduce(connection: AsyncConnection, identity: Identity, timeout_s: float) -> None:
-    """Say who we are.
+async def authorize(connection: AsyncConnection, identity: Identity, timeout_s: float) -> Channel:
+    """Show the credentials of the cluster, and no more; the channel of what may follow.
 
     Raises:
         BrokerRefused: the other broker has other credentials of its cluster.
@@ -97,6 +99,17 @@ async def introduce(connection: AsyncConnection, identity: Identity, timeout_s: 
             "AMQ229098: it does not take <cluster-user> and <cluster-password> of this broker: "
             "they have to be the same on all nodes, and not the defaults",
         )
+    return channel
+
+
+async def introduce(connection: AsyncConnection, identity: Identity, timeout_s: float) -> None:
+    """Say who we are.
+
+    Raises:
+        BrokerRefused: the other broker has other credentials of its cluster.
+        ClientError: the connection is lost, or the answer did not come in time.
+    """
+    channel = await authorize(connection, identity, timeout_s)
     channel.post(
         NodeAnnounce(
             node_id=identity.node_id,
@@ -105,6 +118,7 @@ async def introduce(connection: AsyncConnection, identity: Identity, timeout_s: 
             current_event_id=identity.now_ms(),
             connector=identity.connector,
             backup_connector=None,
+            scale_down_group_name=identity.scale_down_group,
         )
     )
 

@@ -15,15 +15,18 @@ No I/O: the registry, and who is told, are handed in. Threads: the event loop's 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+import struct
+from typing import TYPE_CHECKING, Final
 
 from broker.cluster.told import ToldType
 from broker.notifications import NotificationType
+from broker.routing.queue_ids import ROUTE_TO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.cluster.told import Told
+    from broker.model.message import Message
     from broker.notifications import Notifications
     from broker.queues.filter import Filter
     from broker.routing.remote_bindings import RemoteBindings, RemoteQueueBinding
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["PeerBindings"]
 
 log = logging.getLogger("broker.cluster")
+
+_ID: Final = struct.Struct(">q")
 
 
 class PeerBindings:
@@ -69,6 +74,8 @@ class PeerBindings:
         self._notifications = notifications
         self._on_demand = on_demand
         self.by_name: dict[str, RemoteQueueBinding] = {}
+        # By their ids there, also of a peer that has left: messages for it name them so.
+        self._by_id: dict[int, RemoteQueueBinding] = {}
         self._is_listening = False
         self.is_told = False
         self._warned: set[str] = set()
@@ -87,11 +94,26 @@ class PeerBindings:
         if told.type is ToldType.RESET_COMPLETE:
             for binding in [one for one in self.by_name.values() if not one.is_connected]:
                 self._remove(binding)
+            self._by_id = {one.remote_id: one for one in self.by_name.values()}
             self.is_told = True
         elif told.type is ToldType.BINDING_ADDED:
             self._added(told)
         else:
             self._changed(told)
+
+    def names_in(self, message: Message, forwarding: str) -> set[tuple[str, str]] | None:
+        """Give address and name of the queues that a message is for; None where one is not known.
+
+        Args:
+            message: of the store-and-forward queue.
+            forwarding: name of that queue.
+        """
+        ids = message.get(ROUTE_TO + forwarding)
+        if not isinstance(ids, bytes) or not ids:
+            return None
+        found = [self._by_id.get(remote_id) for (remote_id,) in _ID.iter_unpack(ids)]
+        names = {(one.address, one.queue_name) for one in found if one is not None}
+        return None if None in found else names
 
     def _reset(self) -> None:
         self._is_listening = True
@@ -118,6 +140,7 @@ class PeerBindings:
             self._remove(known)
         filter = None if told.filter is None else self._parse_filter(told.filter)
         binding = self.by_name[told.cluster_name] = self._make(told, filter)
+        self._by_id[binding.remote_id] = binding
         self._registry.add(binding)
         if self._registry.is_used(binding):
             self._notifications.binding(NotificationType.BINDING_ADDED, binding)

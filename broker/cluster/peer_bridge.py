@@ -13,23 +13,28 @@ from __future__ import annotations
 
 import logging
 import struct
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker.bridges.core.bridge import CoreBridge
 from broker.bridges.core.outgoing import BRIDGE_ID, OutgoingMessages, TransformFailed
 from broker.bridges.core.target import Link, Target
+from broker.bridges.core.window import cache_size_at, window_of
 from broker.client.errors import BrokerRefused, NotConnected
 from broker.client.session_state import AckMode
 from broker.cluster.introduction import HeardTopology, introduce
 from broker.cluster.told import read_told
 from broker.errors import BrokerError, ErrorCode
+from broker.model.address import split_fqqn
 from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
+from broker.protocols.core.packet_connection import DisconnectReason
 from broker.routing.queue_ids import ROUTE_TO
-from broker.routing.remote_bindings import forget_routes
+from broker.routing.remote_bindings import SENT_TO, forget_routes
+from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from uuid import UUID
 
     from broker.bridges.core.bridge import BridgingBroker
@@ -37,11 +42,13 @@ if TYPE_CHECKING:
     from broker.client.aio.session import AsyncSession
     from broker.cluster.introduction import Identity
     from broker.cluster.peer_bindings import PeerBindings
+    from broker.cluster.unanswered import Unanswered
     from broker.config.cluster import BridgeConfig
     from broker.discovery.topology import Departure, Member
     from broker.environment import Environment
     from broker.model.message import Message
     from broker.model.transport_configuration import TransportConfiguration
+    from broker.protocols.core.packet_connection import Disconnect
 
 __all__ = ["PeerBridge", "PeerTarget"]
 
@@ -52,19 +59,38 @@ _ID: Final = struct.Struct(">q")
 _GONE: Final = (ErrorCode.ADDRESS_DOES_NOT_EXIST, ErrorCode.QUEUE_DOES_NOT_EXIST)
 
 
+def scale_down_target(packet: Disconnect) -> str | None:
+    """Give the node to which the messages of one that disconnects go; None if they stay there."""
+    if packet.reason == DisconnectReason.SCALE_DOWN and packet.target_node_id:
+        return packet.target_node_id
+    return packet.scale_down_node_id or None
+
+
+async def _window_at(session: AsyncSession, address: str) -> int:
+    """Give how many messages for an address may be on their way: the peer knows all their ids.
+
+    Raises:
+        ClientError: the connection is lost.
+    """
+    size = await cache_size_at(session, split_fqqn(address)[0])
+    return window_of(size, bridge_count=1, uses_detection=True)
+
+
 class PeerMessages(OutgoingMessages):
     """What a peer gets of a message of its store-and-forward queue.
 
     Args:
         config: of the bridge.
         node_id: of this broker.
+        peer_id: of the peer.
     """
 
-    __slots__ = ("_property",)
+    __slots__ = ("_property", "_sent_to")
 
-    def __init__(self, config: BridgeConfig, node_id: UUID) -> None:
+    def __init__(self, config: BridgeConfig, node_id: UUID, peer_id: str) -> None:
         super().__init__(config, node_id, None)
         self._property = ROUTE_TO + config.queue_name
+        self._sent_to = SENT_TO + peer_id
 
     def ids_of(self, message: Message) -> bytes | None:
         """Give the ids of the peer's bindings that a message names."""
@@ -76,6 +102,11 @@ class PeerMessages(OutgoingMessages):
         ids = self.ids_of(message)
         copy = super().make(message)
         forget_routes(copy)
+        known = copy.get(self._sent_to)
+        if isinstance(known, bytes):
+            # The peer may have it by this id: another one would double it.
+            copy.remove(self._sent_to)
+            copy.set_bytes(BRIDGE_ID, known)
         if ids is None:
             # An operator put it here: the peer routes it by its address.
             return copy
@@ -134,11 +165,16 @@ class PeerBridge(CoreBridge):
         told_filter: selects what is told.
         told_addresses: of the cluster connection.
         bindings: what is known of the peer's queues.
+        unanswered: of its queue.
+        durable: returns once all that was recorded so far is durable.
         reroute: called with a copy of a message that is to go back to its address.
         on_changed: called when it was connected or lost.
+        on_scaled_down: called with the node id of the broker that the peer's messages went to.
 
     Attributes:
         node_id: as given.
+        unanswered: as given.
+        scaled_down_to: the node that the peer's messages went to, when it stopped for good.
         is_left: the peer has ended the connection in good order, and was not reached since.
         is_other_node: another node answered where the peer was.
         lost_at_s: since when it is not connected, by the loop's clock; None while it is.
@@ -158,10 +194,13 @@ class PeerBridge(CoreBridge):
         told_filter: str,
         told_addresses: str,
         bindings: PeerBindings,
+        unanswered: Unanswered,
+        durable: Callable[[], Awaitable[None]],
         reroute: Callable[[Message], object],
         on_changed: Callable[[], object],
+        on_scaled_down: Callable[[str], object] = lambda target: None,
     ) -> None:
-        self._messages = PeerMessages(config, broker.node_uuid)
+        self._messages = PeerMessages(config, broker.node_uuid, node_id)
         super().__init__(config, config.name, (), broker, outgoing=self._messages, target=target)
         self.node_id = node_id
         self.peer_target = target
@@ -171,8 +210,12 @@ class PeerBridge(CoreBridge):
         self._told_filter = told_filter
         self._told_addresses = told_addresses
         self.bindings = bindings
+        self.unanswered = unanswered
+        self._durable = durable
         self._reroute = reroute
         self._on_changed = on_changed
+        self._on_scaled_down = on_scaled_down
+        self.scaled_down_to: str | None = None
         self.is_left = self.is_other_node = False
         self.lost_at_s: float | None = self._loop.time()
         self.sent_back_count = 0
@@ -189,8 +232,32 @@ class PeerBridge(CoreBridge):
             )
         self.is_other_node = self.is_left = False
         await self._listen(link, session)
+        if self.config.use_duplicate_detection:
+            self._window_at = partial(_window_at, session)
+        if not self.unanswered.is_linked:
+            self.unanswered.linked()
+            await self._durable()
         self.lost_at_s = None
+        self.scaled_down_to = None
         self._on_changed()
+
+    async def ask(self, operation: str, *arguments: object) -> object:
+        """Call an operation of the peer's management, of the broker itself.
+
+        Raises:
+            ClientError: it refuses, or is not connected.
+        """
+        link = self._link
+        if link is None:
+            raise NotConnected(f"{self.name} is not connected")
+        session = await link.connection.session(AckMode.PRE)
+        try:
+            answer: object = await session.manage(
+                "broker", operation, *arguments, timeout_s=self._call_timeout_s
+            )
+        finally:
+            await session.close()
+        return answer
 
     async def _listen(self, link: Link, session: AsyncSession) -> None:
         """Have the peer tell of its queues and consumers."""
@@ -232,11 +299,32 @@ class PeerBridge(CoreBridge):
     def _lost(self, link: Link, reason: Exception) -> None:
         self.is_left = link.connection.disconnect is not None
         self.lost_at_s = self._loop.time()
+        self._note_unanswered()
+        packet = link.connection.disconnect
+        target = None if packet is None else scale_down_target(packet)
         if self.is_left:
             self.bindings.clear()
         else:
             self.bindings.disconnected()
         self._on_changed()
+        if target is not None:
+            self.scaled_down_to = target
+            self._on_scaled_down(target)
+
+    def _close_near_side(self) -> None:
+        self._note_unanswered()
+        super()._close_near_side()
+
+    def _note_unanswered(self) -> None:
+        """What the peer may have is recorded: a start, or an operator, has to know of it."""
+        forwarding = self._forwarding
+        if forwarding is None or not self.unanswered.is_linked:
+            return
+        try:
+            self.unanswered.unlinked(forwarding.unanswered_ids)
+        except JournalError as error:
+            # The storage has failed: its next start takes the oldest for sent.
+            log.debug("%s: %s", self.name, error)
 
     def _send_back(self, message: Message, error: BrokerRefused) -> bool:
         ids = self._messages.ids_of(message)

@@ -34,13 +34,18 @@ class ClusterTopology:
         node_id: of this broker.
         connector: how it is reached; None is not told.
         now_ms: wall clock, ms since 1970.
+        scale_down_group: of brokers that scale down to each other.
     """
 
     def __init__(
-        self, node_id: str, connector: TransportConfiguration | None, now_ms: Callable[[], int]
+        self,
+        node_id: str,
+        connector: TransportConfiguration | None,
+        now_ms: Callable[[], int],
+        scale_down_group: str | None = None,
     ) -> None:
         self.node_id = node_id
-        self._own = Member(node_id, now_ms(), connector)
+        self._own = Member(node_id, now_ms(), connector, scale_down_group_name=scale_down_group)
         self._now_ms = now_ms
         self._topology = Topology()
         self._topology.merge(self._own)

@@ -6,7 +6,7 @@ otherwise. The cluster decides what these elements do; here they are read and ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ from broker.config.cluster_uri import read_cluster_connection_uri
 from broker.config.connectors import connectors
 from broker.config.core import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from broker.config.discovery import BroadcastGroup, DiscoveryGroup
-from broker.config.ha import HaPolicy, ha_policy
+from broker.config.ha import HaPolicy, ScaleDown, ha_policy, scale_down_of
 from broker.config.xml_fields import (
     Context,
     attribute,
@@ -210,3 +210,23 @@ class ClusterConfig:
     """Keep message groups on one node of a cluster."""
     ha_policy: HaPolicy | None = custom("ha-policy", ha_policy, None)
     """A pair of brokers, of which one serves."""
+    scale_down: bool = element("scale-down", BOOLEAN, False)
+    """Older spelling of the `scale-down` of `ha-policy`."""
+    scale_down_group_name: str | None = optional("scale-down-group-name", TEXT)
+    """Older spelling of its `group-name`."""
+    scale_down_cluster_name: str | None = optional("scale-down-clustername", TEXT)
+    """Cluster connection that finds the target; the first one without."""
+
+    @property
+    def scale_down_policy(self) -> ScaleDown | None:
+        """Where messages go when the broker stops for good; None keeps them."""
+        policy = scale_down_of(self.ha_policy)
+        if policy is None and self.scale_down:
+            policy = ScaleDown()
+        if policy is None:
+            return None
+        return replace(
+            policy,
+            group_name=policy.group_name or self.scale_down_group_name,
+            cluster_name=policy.cluster_name or self.scale_down_cluster_name,
+        )

@@ -36,6 +36,7 @@ __all__ = [
     "SharedStoreBackup",
     "SharedStorePrimary",
     "ha_policy",
+    "scale_down_of",
 ]
 
 _GT_0: Final = at_least(LONG, 1)
@@ -59,8 +60,10 @@ class ScaleDown:
     """Discovery group that finds the target."""
     connector_refs: tuple[str, ...] = custom("connectors", _connector_refs, ())
     """Connectors of targets."""
+    cluster_name: str | None = optional("scale-down-clustername", TEXT)
+    """Cluster connection that finds the target; the first one without."""
     commit_interval: int = element("commit-interval", minus_one_or_more_than(INT, 0), -1)
-    """Messages of one transaction; -1 all in one."""
+    """Read, and not needed: each message leaves as soon as the target has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +239,16 @@ HaPolicy: TypeAlias = (
     "PrimaryOnly | SharedStorePrimary | SharedStoreBackup | ReplicationPrimary"
     " | ReplicationBackup | Colocated"
 )
+
+
+def scale_down_of(policy: HaPolicy | None) -> ScaleDown | None:
+    """Give where the messages of a broker go when it stops for good; None keeps them."""
+    if isinstance(policy, PrimaryOnly | SharedStoreBackup):
+        found = policy.scale_down
+        return found if found is not None and found.enabled else None
+    return None
+
+
 _ROLES: Final = {"master": "primary", "slave": "backup"}
 _POLICIES: Final[Mapping[tuple[str, str], type]] = {
     ("shared-store", "primary"): SharedStorePrimary,

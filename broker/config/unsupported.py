@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.config.acceptors import MISSED
-from broker.config.ha import PrimaryOnly, SharedStoreBackup, SharedStorePrimary
+from broker.config.ha import ReplicationBackup, SharedStoreBackup, SharedStorePrimary
 from broker.settings.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -83,10 +83,8 @@ def _ha_policy(config: BrokerConfig) -> Iterator[str]:
         and not config.persistence.persistence_enabled
     ):
         yield "<shared-store> of <ha-policy>"
-    if isinstance(policy, PrimaryOnly | SharedStoreBackup):
-        scale_down = policy.scale_down
-        if scale_down is not None and scale_down.enabled:
-            yield "<scale-down> of <ha-policy>"
+    if isinstance(policy, ReplicationBackup) and policy.scale_down is not None:
+        yield "<scale-down> of a <replication> <backup>"
 
 
 def _address_settings(config: BrokerConfig) -> Iterator[str]:

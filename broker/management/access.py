@@ -212,6 +212,13 @@ class ManagedBroker(Protocol):
     def ownership(self) -> Ownership | None:
         """Of its stores; None without any, or where no other broker can want them."""
 
+    async def scale_down(self, connector: str | None = None, *, is_forced: bool = False) -> str:
+        """Move everything to another node, and stop, behind the answer; which node.
+
+        Raises:
+            BrokerError: there is none.
+        """
+
     def give_place(self) -> None:
         """Stop, and let the other one of the pair take over."""
 

@@ -13,6 +13,7 @@ from broker.management.broker_network import BrokerNetwork
 from broker.management.broker_pages import BrokerPages
 from broker.management.broker_queries import BrokerQueries
 from broker.management.broker_queues import BrokerQueues
+from broker.management.broker_scale_down import BrokerScaleDown
 from broker.management.broker_security import BrokerSecurity
 from broker.management.broker_settings import BrokerSettings
 from broker.management.broker_stranded import BrokerStranded
@@ -56,6 +57,7 @@ class BrokerControl(
     BrokerExport,
     BrokerStranded,
     BrokerTraces,
+    BrokerScaleDown,
     BrokerQueries,
 ):
     """All of it; what is not here is in the classes that it is made of, a group each."""

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import logging
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from broker.management.contents import each, remove_all
+from broker.management.contents import remove_all
 from broker.management.errors import ManagementError
-from broker.management.invocation import NAME, Control, operation
+from broker.management.forwarded_messages import move_all, return_all
+from broker.management.invocation import BOOLEAN, NAME, Control, operation
 from broker.management.json_texts import json_text
 from broker.management.waiting import awaited
-from broker.routing.remote_bindings import STORE_AND_FORWARD
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from broker.cluster.cluster_connection import ClusterConnection
+    from broker.cluster.peer_bindings import PeerBindings
     from broker.management.access import ManagedBroker
+    from broker.management.forwarded_messages import Moved
     from broker.management.invocation import Getters
     from broker.queues.queue import Queue
 
 __all__ = ["ClusterConnectionControl"]
+
+log = logging.getLogger("broker.cluster")
+
+T = TypeVar("T")
 
 
 class ClusterConnectionControl(Control):
@@ -71,38 +78,38 @@ class ClusterConnectionControl(Control):
     @property
     def _rows(self) -> list[dict[str, object]]:
         """Each other node, those that are gone and for which messages wait too."""
-        rows = self._connection.peer_rows()
-        known = {row["nodeID"] for row in rows}
-        prefix = f"{STORE_AND_FORWARD}{self._config.name}."
-        for name, queue in self._broker.postoffice.addresses.queues.items():
-            node_id = name.removeprefix(prefix)
-            if name.startswith(prefix) and node_id not in known:
-                rows.append(
-                    {
-                        "nodeID": node_id,
-                        "connected": False,
-                        "target": "",
-                        "lostForMs": -1,
-                        "queues": 0,
-                        "consumers": 0,
-                        "waiting": queue.message_count,
-                        "pending": 0,
-                        "acknowledged": 0,
-                        "sentBack": 0,
-                        "reason": "not seen since the start of this broker",
-                    }
-                )
-        return rows
+        return self._connection.peer_rows()
 
     def _sum(self, column: str) -> int:
         return sum(value for row in self._rows if isinstance(value := row[column], int))
 
     def _queue(self, node_id: str) -> Queue:
-        name = f"{STORE_AND_FORWARD}{self._config.name}.{node_id}"
-        found = self._broker.postoffice.addresses.queues.get(name)
+        found = self._connection.queue_of(node_id)
         if found is None:
-            raise ManagementError(f"nothing waits for node {node_id}: queue {name} does not exist")
+            raise ManagementError(
+                f"nothing waits for node {node_id}: it has no store-and-forward queue here"
+            )
         return found
+
+    def _bindings(self, node_id: str) -> PeerBindings | None:
+        peer = self._connection.peers.get(node_id)
+        return None if peer is None else peer.bindings
+
+    def _released(
+        self, node_id: str, work: Generator[float | None, None, T]
+    ) -> Generator[float | None, None, T]:
+        """Do something with all that waits for a node.
+
+        What is on its way to one that is not there comes back first.
+        """
+        peer = self._connection.peers.get(node_id)
+        if peer is None or peer.is_connected or not peer.is_started:
+            return (yield from work)
+        yield from awaited(peer.stop(within_s=0))
+        try:
+            return (yield from work)
+        finally:
+            peer.start()
 
     @operation("getBridgeMetrics", NAME)
     def bridge_metrics(self, node_id: str) -> dict[str, object] | None:
@@ -116,19 +123,62 @@ class ClusterConnectionControl(Control):
         return None
 
     @operation("returnMessages", NAME)
-    def return_messages(self, node_id: str) -> Generator[float | None, None, int]:
+    @operation("returnMessages", NAME, BOOLEAN)
+    def return_messages(
+        self, node_id: str, uncertain: bool = False
+    ) -> Generator[float | None, None, int]:
         """Route what waits for a node by its addresses again; how many.
 
-        What finds no queue stays, and what is on its way to the node does.
+        What finds no queue stays, and what is on its way to the node does. What the node may have,
+        since it was sent and never answered, stays unless `uncertain`: then it is marked.
         """
-        mover = self._broker.dead_letters
         queue = self._queue(node_id)
-        return (yield from each(queue, lambda one: True, mover.return_to_address))
+        work = return_all(
+            queue,
+            self._connection.unanswered(node_id, queue),
+            self._broker.dead_letters,
+            uncertain=uncertain,
+        )
+        return (yield from self._moved(node_id, work, uncertain=uncertain))
+
+    @operation("moveMessages", NAME, NAME)
+    @operation("moveMessages", NAME, NAME, BOOLEAN)
+    def move_messages(
+        self, node_id: str, target_id: str, uncertain: bool = False
+    ) -> Generator[float | None, None, int]:
+        """Let what waits for a node wait for another one; how many.
+
+        What has no queue there stays; else as returnMessages.
+        """
+        queue, target = self._queue(node_id), self._bindings(target_id)
+        if target is None or not target.is_told or node_id == target_id:
+            raise ManagementError(f"node {target_id} is not connected: see `broker cluster status`")
+        work = move_all(
+            queue,
+            self._connection.unanswered(node_id, queue),
+            self._broker.dead_letters,
+            known=self._bindings(node_id),
+            target=target,
+            uncertain=uncertain,
+        )
+        return (yield from self._moved(node_id, work, uncertain=uncertain))
+
+    def _moved(
+        self, node_id: str, work: Generator[float | None, None, Moved], *, uncertain: bool
+    ) -> Generator[float | None, None, int]:
+        found = yield from (self._released(node_id, work) if uncertain else work)
+        if found.uncertain:
+            log.warning(
+                "cluster-connection %s: %d messages stay, node %s may have them: they were sent, "
+                "and never answered",
+                *(self._config.name, found.uncertain, node_id),
+            )
+        return found.moved
 
     @operation("dropMessages", NAME)
     def drop_messages(self, node_id: str) -> Generator[float | None, None, int]:
-        """Delete what waits for a node; how many. What is on its way there stays."""
-        return (yield from remove_all(self._queue(node_id)))
+        """Delete what waits for a node; how many. What is on its way to one that is there stays."""
+        return (yield from self._released(node_id, remove_all(self._queue(node_id))))
 
     @operation("start")
     def start(self) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "DOUBLE",
     "INT",
     "INT_OR_NULL",
+    "LIST",
     "LONG",
     "LONG_OR_NULL",
     "MAP",
@@ -60,6 +61,7 @@ class ArgumentType(Enum):
     LONG_OR_NULL = ("Long", True)
     DOUBLE = ("double", False)
     MAP = ("Map", True)
+    LIST = ("Object[]", False)
 
     @property
     def java_type(self) -> str:
@@ -83,6 +85,8 @@ class ArgumentType(Enum):
             return isinstance(value, bool)
         if java_type == "Map":
             return isinstance(value, dict)
+        if java_type == "Object[]":
+            return isinstance(value, list)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         if java_type == "double":
@@ -108,6 +112,7 @@ LONG: Final = ArgumentType.LONG
 LONG_OR_NULL: Final = ArgumentType.LONG_OR_NULL
 DOUBLE: Final = ArgumentType.DOUBLE
 MAP: Final = ArgumentType.MAP
+LIST: Final = ArgumentType.LIST
 
 
 class _Signature(NamedTuple):

@@ -179,6 +179,7 @@ _PEER: Final = (
     ("quiver_cluster_peer_messages_waiting", "Messages that wait for the node", "waiting"),
     ("quiver_cluster_peer_messages_acknowledged", "Messages that it has confirmed", "acknowledged"),
     ("quiver_cluster_peer_messages_sent_back", "Messages that it refused", "sentBack"),
+    ("quiver_cluster_peer_messages_stranded", "Waiting, and the node is gone", "stranded"),
     ("quiver_cluster_peer_queues", "Queues of the node that are known", "queues"),
     ("quiver_cluster_peer_consumers", "Consumers of these queues", "consumers"),
 )

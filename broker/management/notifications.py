@@ -52,6 +52,9 @@ DISTANCE: Final = "_AMQ_Distance"
 FILTER: Final = "_AMQ_FilterString"
 MESSAGE_ID: Final = "_AMQ_Message_ID"
 NODE_REASON: Final = "_QUIVER_NodeReason"
+STRANDED_NODE: Final = "_QUIVER_StrandedNode"
+STRANDED_COUNT: Final = "_QUIVER_StrandedCount"
+STRANDED_MS: Final = "_QUIVER_StrandedMs"
 NODE_ROLE: Final = "_QUIVER_NodeRole"
 PROTOCOL: Final = "_AMQ_Protocol_Name"
 RESET: Final = "_AMQ_RESET_QUEUE_DATA"
@@ -345,6 +348,24 @@ class NotificationMessages:
         """
         if self._is_heard:
             self._tell(kind, _text(NODE_ROLE, role), _text(NODE_REASON, reason))
+
+    def stranded(self, connection: str, node_id: str, count: int, lost_ms: int) -> None:
+        """Tell of MESSAGES_STRANDED: messages wait for a node that is gone.
+
+        Args:
+            connection: cluster connection.
+            node_id: of the node.
+            count: of the messages.
+            lost_ms: for how long it was not reached.
+        """
+        if self._is_heard:
+            self._tell(
+                NotificationType.MESSAGES_STRANDED,
+                _text("name", connection),
+                _text(STRANDED_NODE, node_id),
+                _long(STRANDED_COUNT, count),
+                _long(STRANDED_MS, lost_ms),
+            )
 
     def wrong_login(self, user: str | None, remote: str) -> None:
         """Tell of SECURITY_AUTHENTICATION_VIOLATION."""

@@ -138,6 +138,8 @@ class Sessions(Protocol):
     """How long any connection may be silent; -1 leaves it to the client."""
     own_addresses: tuple[str, ...]
     """Of management and of notifications: patterns that clients subscribe to do not mean these."""
+    scale_down_to: str | None
+    """The node that this one's messages go to, when it stops for good."""
 
     @property
     def is_active(self) -> bool:
@@ -187,6 +189,9 @@ class Sessions(Protocol):
 
     def is_peer(self, user: str, password: str, remote: str) -> bool:
         """Whether another broker shows the credentials of the cluster; wrong ones are told of."""
+
+    def scaled_down(self, node_id: str) -> None:
+        """All messages of that node are here now."""
 
     def topology(self, cluster_connection: str) -> ToldTopology:
         """Give the members that the clients of an acceptor are told of.

@@ -43,6 +43,12 @@ class ReferenceQueue(Protocol):
     def take(self, reference: Reference) -> None:
         """Take out one that waits or is not due yet, as if it were delivered."""
 
+    def acknowledge(self, reference: Reference, is_last: bool) -> None:
+        """A consumer has it for good: recorded outside of any transaction."""
+
+    def remove(self, reference: Reference) -> None:
+        """Take out one that waits or is not due yet, and record that it is gone."""
+
     def acknowledged(self, reference: Reference) -> None:
         """A consumer has it for good, and that is recorded already."""
 

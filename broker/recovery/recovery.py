@@ -28,6 +28,7 @@ from broker.records.message_records import DuplicateId
 from broker.records.records import decode_prepared, decode_record
 from broker.recovery.loaded_messages import decode_message
 from broker.routing.divert import DivertBinding
+from broker.routing.duplicates import KEPT_PREFIX
 from broker.transactions.transaction import TransactionState
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def _load_duplicate_ids(
     duplicates: DuplicateCaches, storage: StorageManager, messages: LoadedMessages
 ) -> None:
     for address, stored in messages.duplicate_ids.items():
-        if duplicates.is_persistent:
+        if duplicates.is_persistent or address.startswith(KEPT_PREFIX):
             duplicates.of(address).load(stored)
         else:
             for _, record_id in stored:

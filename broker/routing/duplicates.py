@@ -28,12 +28,26 @@ if TYPE_CHECKING:
     from broker.ports import Settings
     from broker.storage.manager import StorageManager
 
-__all__ = ["BRIDGE_ID", "DUPLICATE_ID", "DuplicateCache", "DuplicateCaches", "id_bytes"]
+__all__ = [
+    "BRIDGE_ID",
+    "DUPLICATE_ID",
+    "KEPT_PREFIX",
+    "SCALED_DOWN_NODES",
+    "DuplicateCache",
+    "DuplicateCaches",
+    "KeptNames",
+    "id_bytes",
+]
 
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 BRIDGE_ID: Final = "_AMQ_BRIDGE_DUP"
 # Bridges have a cache of their own beside that of the address (PostOfficeImpl.BRIDGE_CACHE_STR).
 BRIDGE_PREFIX: Final = "BRIDGE."
+# What the broker itself has to know behind a restart: never too many, recorded in any case.
+KEPT_PREFIX: Final = "KEPT."
+SCALED_DOWN_NODES: Final = "scaled-down-nodes"
+"""Nodes that have stopped for good, and whose messages are here (KeptNames)."""
+_UNLIMITED: Final = 2**31 - 1
 ID_CACHE_SIZE_DEFAULT: Final = 20_000  # id-cache-size
 
 
@@ -89,6 +103,11 @@ class DuplicateCache:
 
     def __contains__(self, duplicate_id: bytes) -> bool:
         return duplicate_id in self._ids
+
+    def ids(self) -> list[bytes]:
+        """Give all of them, the oldest first."""
+        in_order = self._circle[self._position :] + self._circle[: self._position]
+        return [duplicate_id for duplicate_id, _ in in_order]
 
     def record(self, duplicate_id: bytes, tx_id: int | None) -> int:
         """Record an id, which counts from the commit on; the record's id, 0 without one."""
@@ -184,15 +203,23 @@ class DuplicateCaches:
         """Give the cache of an address, or of `BRIDGE.` and an address."""
         found = self._caches.get(address)
         if found is None:
-            settings = self._settings.match(address.removeprefix(BRIDGE_PREFIX))
-            size = settings.id_cache_size
+            is_kept = address.startswith(KEPT_PREFIX)
             found = self._caches[address] = DuplicateCache(
                 self._storage,
                 address,
-                self.size if size is None or size < 0 else size,
-                is_persistent=self.is_persistent,
+                _UNLIMITED if is_kept else self.size_of(address.removeprefix(BRIDGE_PREFIX)),
+                is_persistent=is_kept or self.is_persistent,
             )
         return found
+
+    def size_of(self, address: str) -> int:
+        """Give how many ids an address remembers."""
+        size = self._settings.match(address).id_cache_size
+        return self.size if size is None or size < 0 else size
+
+    def all(self) -> list[DuplicateCache]:
+        """Give the caches of addresses and of bridges, those that the broker keeps left out."""
+        return [one for name, one in self._caches.items() if not name.startswith(KEPT_PREFIX)]
 
     def of_bridges(self, address: str) -> DuplicateCache:
         """Give the cache of what bridges send to an address."""
@@ -204,7 +231,7 @@ class DuplicateCaches:
 
     def drop(self, address: str) -> None:
         """The address is gone, and so are its ids."""
-        for name in (address, BRIDGE_PREFIX + address):
+        for name in (address, BRIDGE_PREFIX + address, KEPT_PREFIX + address):
             cache = self._caches.pop(name, None)
             if cache is not None:
                 cache.clear()
@@ -223,3 +250,30 @@ class DuplicateCaches:
         if own is not None:
             found.append((self.of(address), own))
         return found
+
+
+class KeptNames:
+    """Names that the broker keeps over restarts, as duplicate ids of `KEPT.` and what they are.
+
+    Args:
+        caches: of the broker.
+        what: they are.
+    """
+
+    __slots__ = ("_cache",)
+
+    def __init__(self, caches: DuplicateCaches, what: str) -> None:
+        self._cache = caches.of(KEPT_PREFIX + what)
+
+    def __contains__(self, name: str) -> bool:
+        return name.encode("utf-8", "surrogatepass") in self._cache
+
+    def add(self, name: str) -> None:
+        """Keep one. Idempotent."""
+        one = name.encode("utf-8", "surrogatepass")
+        if one not in self._cache:
+            self._cache.add(one, self._cache.record(one, None))
+
+    def discard(self, name: str) -> None:
+        """Keep it no more. Idempotent."""
+        self._cache.remove(name.encode("utf-8", "surrogatepass"))

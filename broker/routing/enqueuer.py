@@ -93,6 +93,22 @@ class Enqueuer:
             else:
                 tx.send(reference)
 
+    def put_taken(
+        self, message: Message, queues: list[Queue], context: OperationContext
+    ) -> list[Reference]:
+        """Record a message for these queues, which have it as if it were delivered."""
+        memory = self._memory_of(message, queues[0])
+        if message.durable:
+            self._record(message, queues, 0, context, None)
+        found = []
+        for queue in queues:
+            reference = reference_to(message, queue, 0)
+            memory.add(message)
+            queue.load(reference)
+            queue.take(reference)
+            found.append(reference)
+        return found
+
     def _record(
         self,
         message: Message,

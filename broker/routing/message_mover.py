@@ -30,7 +30,7 @@ from broker.routing.remote_bindings import forget_routes
 from journal.errors import RecordTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
     from contextlib import AbstractContextManager
 
     from broker.model.large_body import LargeBody
@@ -170,15 +170,44 @@ class MessageMover:
 
         return (yield from self._move(reference, mark, _look_again))
 
-    def return_to_address(self, reference: Reference) -> Moving:
+    def return_to_address(
+        self, reference: Reference, marks: Iterable[tuple[str, bytes]] = ()
+    ) -> Moving:
         """Move a reference of a store-and-forward queue to what its address leads to now.
 
         Whether it was moved: it stays where no queue takes it.
 
+        Args:
+            reference: of a store-and-forward queue.
+            marks: properties that the copy gets.
+
         Raises:
             RecordTooLarge: the storage has no room for the copy; the reference is where it was.
         """
-        return (yield from self._move(reference, forget_routes, _look_again))
+        return (
+            yield from self._move(reference, lambda copy: _reroute(copy, (), marks), _look_again)
+        )
+
+    def forward(
+        self,
+        reference: Reference,
+        targets: Iterable[RemoteQueueBinding],
+        marks: Iterable[tuple[str, bytes]] = (),
+    ) -> Moving:
+        """Move a reference of a store-and-forward queue to queues of another broker.
+
+        Args:
+            reference: of a store-and-forward queue.
+            targets: in use.
+            marks: properties that the copy gets.
+
+        Raises:
+            RecordTooLarge: the storage has no room for the copy; the reference is where it was.
+        """
+        ids = [one.binding_id for one in targets]
+        return (
+            yield from self._move(reference, lambda copy: _reroute(copy, ids, marks), _look_again)
+        )
 
     def give_up(self) -> None:
         """The broker stops: what waits for room on the disk is in its queue at the next start."""
@@ -435,6 +464,14 @@ class MessageMover:
         self._mark(copy, reference)
         copy.address = address or target.binding.address
         set_queue_ids(copy, [target.queue_id])
+
+
+def _reroute(copy: Message, ids: list[int] | tuple[()], marks: Iterable[tuple[str, bytes]]) -> None:
+    forget_routes(copy)
+    if ids:
+        set_queue_ids(copy, ids)
+    for name, value in marks:
+        copy.set_bytes(name, value)
 
 
 def _is_listed(reference: Reference) -> bool:

@@ -23,7 +23,14 @@ from broker.routing.enqueuer import Enqueuer
 from broker.routing.large_copies import DIVERT_DEPTH_MAX
 from broker.routing.lifetime import limit_lifetime, limits_lifetime
 from broker.routing.message_copies import mark_original
-from broker.routing.queue_ids import ROUTE_TO, queue_ids
+from broker.routing.queue_ids import (
+    ACK_ROUTE_TO,
+    ROUTE_TO,
+    SCALEDOWN_NODE,
+    SCALEDOWN_TO,
+    ids_in,
+    queue_ids,
+)
 from broker.routing.remote_bindings import STORE_AND_FORWARD, forget_routes
 from broker.routing.route import Route
 from journal.errors import JournalError
@@ -338,6 +345,10 @@ class PostOffice:
         if route.diverts and depth < DIVERT_DEPTH_MAX and route.divert(message, routing):
             return Routing.ROUTED
         known = self.addresses.by_name.get(address)
+        acknowledged = None
+        if tx is not None and message.has_own_properties:
+            acknowledged = ids_in(message, ACK_ROUTE_TO)
+            message.remove(ACK_ROUTE_TO)
         self._choose(message, route, queue_name, routing)
         if not routing.queues:
             if known is not None:
@@ -346,7 +357,9 @@ class PostOffice:
             return self._without_queue(message, address, context, tx, is_dead=is_dead, depth=depth)
         if known is not None:
             known.routed_count += 1
-        if route.remote:
+        if acknowledged and tx is not None:
+            self._put_acknowledged(message, routing.queues, acknowledged, context, tx)
+        elif route.remote:
             self._put_and_forward(message, routing.queues, context, tx)
         else:
             self.enqueuer.put(message, routing.queues, context, tx)
@@ -381,11 +394,54 @@ class PostOffice:
         if tx is None:
             used.commit(context, _committed)
 
+    def _put_acknowledged(
+        self,
+        message: Message,
+        queues: list[Queue],
+        acknowledged: list[int],
+        context: OperationContext,
+        tx: Transaction,
+    ) -> None:
+        """Take a message of a node that scales down, which its transaction acknowledges there.
+
+        It waits in no queue, and is recorded by itself: a rollback of the prepared transaction has
+        to leave it to its queue.
+        """
+        others = [one for one in queues if one.queue_id not in acknowledged]
+        if others:
+            self.enqueuer.put(self._copies.copy_of(message), others, context, tx)
+        taken = [one for one in queues if one.queue_id in acknowledged]
+        if not taken:
+            return
+        for reference in self.enqueuer.put_taken(message, taken, context):
+            tx.acknowledge(reference)
+            tx.arrived.append(reference)
+
+    def _to_third_node(
+        self, message: Message, ids: list[int], node_id: object, routing: RoutingContext
+    ) -> None:
+        """Let queues of another node take what one that scales down had for it."""
+        for binding in self.addresses.remote.by_id.values():
+            if binding.remote_id in ids and (
+                not isinstance(node_id, str) or binding.forwarding.name.endswith(node_id)
+            ):
+                binding.route(message, routing)
+
     def _choose(
         self, message: Message, route: Route, queue_name: str | None, routing: RoutingContext
     ) -> None:
         """Let queues take a message: those it names by id, the one its address names, or any."""
-        ids = queue_ids(message) if message.has_own_properties else None
+        ids = None
+        if message.has_own_properties:
+            ids = queue_ids(message)
+            there = ids_in(message, SCALEDOWN_TO)
+            if there is not None:
+                node_id = message.get(SCALEDOWN_NODE)
+                message.remove(SCALEDOWN_TO)
+                message.remove(SCALEDOWN_NODE)
+                self._to_third_node(message, there, node_id, routing)
+                if routing.queues:
+                    return
         if ids is not None:
             message.remove(ROUTE_TO)
             self._to_named_queues(message, ids, routing)

@@ -16,9 +16,23 @@ if TYPE_CHECKING:
 
     from broker.model.message import Message
 
-__all__ = ["ROUTE_TO", "queue_ids", "set_queue_ids"]
+__all__ = [
+    "ACK_ROUTE_TO",
+    "ROUTE_TO",
+    "SCALEDOWN_NODE",
+    "SCALEDOWN_TO",
+    "ids_in",
+    "queue_ids",
+    "set_queue_ids",
+]
 
 ROUTE_TO: Final = "_AMQ_ROUTE_TO"
+ACK_ROUTE_TO: Final = "_AMQ_ACK_ROUTE_TO"
+"""Of these, the queues whose message the transaction acknowledges: of one that scaled down."""
+SCALEDOWN_TO: Final = "_AMQ_SCALEDOWN_TO"
+"""Queues of a third node, from the store-and-forward queue of one that scaled down."""
+SCALEDOWN_NODE: Final = "_QUIVER_SCALEDOWN_NODE"
+"""That third node: ids are those of any node else, as Artemis has them."""
 _SIZE: Final = 8
 
 
@@ -28,12 +42,21 @@ def queue_ids(message: Message) -> list[int] | None:
     Raises:
         BrokerError: the property is not a list of ids.
     """
-    value = message.get(ROUTE_TO)
+    return ids_in(message, ROUTE_TO)
+
+
+def ids_in(message: Message, name: str) -> list[int] | None:
+    """Give the ids in a property of a message; None where it has none.
+
+    Raises:
+        BrokerError: the property is not a list of ids.
+    """
+    value = message.get(name)
     if not isinstance(value, bytes):
         return None
     if len(value) % _SIZE:
         raise BrokerError(
-            ErrorCode.ILLEGAL_STATE, f"{ROUTE_TO} of {len(value)} bytes is not a list of queue ids"
+            ErrorCode.ILLEGAL_STATE, f"{name} of {len(value)} bytes is not a list of queue ids"
         )
     return [one for (one,) in struct.iter_unpack(">q", value)]
 

@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from broker.queues.queue import Queue
     from broker.routing.bindings import RoutingContext
 
-__all__ = ["STORE_AND_FORWARD", "RemoteBindings", "RemoteQueueBinding", "forget_routes"]
+__all__ = ["SENT_TO", "STORE_AND_FORWARD", "RemoteBindings", "RemoteQueueBinding", "forget_routes"]
 
 STORE_AND_FORWARD: Final = "$.artemis.internal.sf."
 """How names of store-and-forward queues begin; connection and node id follow."""
+SENT_TO: Final = "_QUIVER_SENT_TO_"
+"""The node id follows: that node may have the message too, by the duplicate id in this property."""
 _ID: Final = struct.Struct(">q")
 # Of a node id behind the name of a queue: a UUID as text.
 _NODE_ID_SIZE: Final = 36

@@ -18,6 +18,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from broker.cluster.cluster_manager import ClusterManager
+from broker.errors import BrokerError, ErrorCode
 from broker.recovery.recovery import uncollected
 from broker.routing.large_copies import LOOK_AGAIN_S
 from broker.security.cluster_user import is_default_pair
@@ -32,6 +33,7 @@ from broker.server.loading import StoredData, activate
 from broker.server.periodic import Periodic
 from broker.server.protocols import Protocols
 from broker.server.reload import Reload
+from broker.server.scale_down_notes import finish
 from broker.server.scanner import AddressScanner
 from broker.storage.manager import StorageManager
 from broker.storage.null_storage import NullStorage
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from broker.server.lifecycle import Lifecycle
     from broker.server.loading import OpenStores
     from broker.server.reload import ConfigurationSource
+    from broker.server.scale_down import ScaleDown
     from broker.storage.open import Ownership, Stores
     from broker.storage.waiting import StartWait
     from broker.transport.acceptor import Acceptor
@@ -205,6 +208,7 @@ class Activation:
         if stores.large is not None:
             stores.large.start(self._loop, self._environment.executor)
         data.recover(parts)
+        finish(parts.postoffice, parts.transactions, storage)
         AddressScanner(
             parts.postoffice.addresses, self._options.settings, self._environment.clock.now_ms
         ).scan(at_once=True)
@@ -239,6 +243,7 @@ class Activation:
         self._clients.management = managing.management
         recorded = () if self.data is None else self.data.settings
         node_id = self._clients.node_id
+        self._clients.on_scaled_down = self._scaled_down_here
         self.bridges = self._bridging = Bridging(
             self._options, parts, self._clients, node_id, self._environment, recorded
         )
@@ -247,6 +252,14 @@ class Activation:
             parts, node_id, self._bridging
         )
         return managing
+
+    def _scaled_down_here(self, node_id: str) -> None:
+        """What waited for a node goes on here: all that it had is here now."""
+        member, clustering = self._member, self._clustering
+        if member is None or clustering is None:
+            return
+        for connection in member.connections.values():
+            clustering.scaled_down(connection, node_id, self._clients.node_id)
 
     def _cluster_manager(self, parts: Parts, node_id: str, bridging: Bridging) -> ClusterManager:
         configuration = self._options.configuration
@@ -329,12 +342,38 @@ class Activation:
 
     # --- it ends ------------------------------------------------------------------------------
 
-    async def leave(self, ends: tuple[asyncio.Event, ...]) -> None:
+    def scale_down(self) -> ScaleDown:
+        """Give what moves everything to another node of the cluster, when this one stops for good.
+
+        Raises:
+            BrokerError: the broker is not active, or in no cluster.
+        """
+        from broker.server.scale_down import ScaleDown
+
+        parts, bridging, member = self._parts, self._bridging, self._member
+        if parts is None or bridging is None or member is None:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker is not active")
+        security = self._options.configuration.security
+        return ScaleDown(
+            self._options.configuration.cluster.scale_down_policy,
+            cluster=member,
+            parts=parts,
+            bridging=bridging,
+            cluster_user=security.cluster_user,
+            cluster_password=security.cluster_password,
+        )
+
+    async def leave(
+        self, ends: tuple[asyncio.Event, asyncio.Event], scale_down: ScaleDown | None = None
+    ) -> None:
         """Disconnect everybody, and wait for what is on its way.
 
         Args:
-            ends: each of them ends the wait of graceful-shutdown-enabled, too.
+            ends: failed, and told to wait no more: each ends the wait of graceful-shutdown-enabled,
+                and a scale-down.
+            scale_down: has chosen where to; None keeps everything here.
         """
+        self._clients.scale_down_to = None if scale_down is None else scale_down.target_id
         await self._leave_cluster()
         await self._jms_bridges.stop()
         for acceptor in self._acceptors:
@@ -354,6 +393,9 @@ class Activation:
         await asyncio.sleep(0)
         if self._parts is not None:
             await self._moved(self._parts)
+            if scale_down is not None:
+                await scale_down.run(ends[1])
+        self._clients.scale_down_to = None
 
     async def close(self, *, is_final: bool) -> None:
         """Close what was opened, as far as it came; give the lock back. Idempotent.

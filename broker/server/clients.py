@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode
 from broker.notifications import IN_PROCESS, NotificationType
+from broker.routing.duplicates import SCALED_DOWN_NODES, KeptNames
 from broker.security.allow_all import AllowAll
 from broker.selector.filters import parse_filter
 from broker.sessions.producer import Producer
@@ -25,7 +26,7 @@ from broker.sessions.session import Session, SessionOptions
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import KeysView
+    from collections.abc import Callable, KeysView
 
     from broker.cluster.cluster_manager import ClusterManager
     from broker.cluster.topology import ClusterTopology
@@ -66,6 +67,8 @@ class Clients:
         connection_count_total: likewise.
         connection_ttl_override_ms: how long any connection may be silent; -1 leaves it to clients.
         own_addresses: of management and of notifications.
+        scale_down_to: the node that this one's messages go to, when it stops for good.
+        on_scaled_down: called with the id of a node whose messages are all here now.
     """
 
     parts: Parts
@@ -81,6 +84,8 @@ class Clients:
             options.management.address,
             options.notifications.address,
         )
+        self.scale_down_to: str | None = None
+        self.on_scaled_down: Callable[[str], object] = lambda node_id: None
         self.sessions: dict[str, Session] = {}
         self.connections: dict[str, Handler] = {}
         # In the order in which they came, as all that is gone through; a set has none.
@@ -134,6 +139,12 @@ class Clients:
             return False
         # A client of another name is not a broker, whatever it may do.
         return name == self._cluster_user
+
+    def scaled_down(self, node_id: str) -> None:
+        """All messages of that node are here now; known over restarts."""
+        KeptNames(self.parts.postoffice.duplicates, SCALED_DOWN_NODES).add(node_id)
+        log.info("node %s has scaled down to this one", node_id)
+        self.on_scaled_down(node_id)
 
     def topology(self, cluster_connection: str) -> ClusterTopology:
         """Give the members that the clients of an acceptor are told of.

@@ -6,14 +6,17 @@ Threads: the event loop's alone.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
+from broker.routing.duplicates import SCALED_DOWN_NODES, KeptNames
 from broker.selector.filters import parse_filter
 from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:
+    from broker.cluster.cluster_connection import ClusterConnection
     from broker.cluster.redistribution import Redistribution
     from broker.cluster.stranded import Stranded
     from broker.model.message import Message
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from broker.server.composition import Parts
 
 __all__ = ["Clustering"]
+
+log = logging.getLogger("broker.cluster")
 
 
 class Clustering:
@@ -46,9 +51,15 @@ class Clustering:
         # A broker without cluster connections does not load it.
         from broker.cluster.redistribution import Redistribution
         from broker.cluster.stranded import Stranded
+        from broker.server.following import Following
 
+        self._following = Following
         security = options.configuration.security
         self.bridging = bridging
+        self.duplicates = parts.postoffice.duplicates
+        policy = options.configuration.cluster.scale_down_policy
+        self.scale_down_group = None if policy is None else policy.group_name
+        self._tasks: set[asyncio.Task[None]] = set()
         self.cluster_user = security.cluster_user
         self.cluster_password = security.cluster_password
         self.management_address = options.management.address
@@ -79,6 +90,8 @@ class Clustering:
         """Redistribute nothing any more, and look for nothing. Idempotent."""
         self.stranded.stop()
         self.redistribution.stop()
+        for task in self._tasks:
+            task.cancel()
         self._parts.notifications.demand = None
 
     def _promoted(self, binding: RemoteQueueBinding) -> None:
@@ -131,3 +144,48 @@ class Clustering:
         """
         copy = self._parts.postoffice.copy_of(message)
         self._parts.postoffice.route(copy, self._context)
+
+    async def durable(self) -> None:
+        """Return once all that was recorded so far is durable.
+
+        Raises:
+            JournalError: the storage has failed.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def tell(error: Exception | None) -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        self._context.note()
+        self._context.after(tell)
+        await done
+
+    # --- a node has scaled down ---------------------------------------------------------------
+
+    def scaled_down(self, connection: ClusterConnection, node_id: str, target: str) -> None:
+        """Let what waits for a node that stops for good wait for the one that gets its messages."""
+        queue, left = connection.queue_of(node_id), connection.peers.get(node_id)
+        if queue is None or left is None:
+            return
+        following = self._following(
+            connection,
+            left,
+            queue,
+            target,
+            mover=self._parts.dead_letters,
+            duplicates=self.duplicates,
+            is_here=KeptNames(self.duplicates, SCALED_DOWN_NODES).__contains__,
+        )
+        task = asyncio.get_running_loop().create_task(following.run())
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("what waits for a node that has scaled down stays", exc_info=error)

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from broker.server.composition import Managing, Parts
     from broker.server.loading import OpenStores
     from broker.server.reload import ConfigurationSource
+    from broker.server.scale_down import ScaleDown, ScaleDownReport
     from broker.server.stored_connectors import StoredConnectors
     from broker.server.stored_permissions import StoredPermissions
     from broker.server.stored_settings import StoredSettings
@@ -102,6 +103,7 @@ class Broker:
         web: where metrics and health are told.
         started_ms: when it was made, ms since 1970.
         loop: the event loop that it was started in; None before.
+        scale_down_report: what the last scale-down did; None before.
         on_active: called each time that it has become active, in the event loop.
         storage: this and all that follows from when its store is loaded; see
             `composition.Parts` and `composition.Managing`, whose fields they are.
@@ -147,6 +149,7 @@ class Broker:
         self.lifecycle = Lifecycle(
             is_backup=options.is_backup, is_pair=options.shares_store, now_ms=clock_ms
         )
+        self.scale_down_report: ScaleDownReport | None = None
         self.on_active: Callable[[], object] = _nobody_is_told
         self.clients = Clients(options, self.lifecycle, environment.clock, self.ids)
         self.node_id = ""
@@ -169,6 +172,8 @@ class Broker:
         self._later: asyncio.Task[None] | None = None
         self._failing_back: asyncio.Task[None] | None = None
         self._gives_place = False
+        # Chosen by an operator; None leaves it to the policy.
+        self._scale_down: ScaleDown | None = None
         self._activation: Activation | None = None
 
     @property
@@ -305,6 +310,8 @@ class Broker:
             self._tell_pair(NotificationType.NODE_ACTIVE, ownership.reason)
         if self.options.is_backup and self.options.allow_failback and ownership is not None:
             self._failing_back = asyncio.create_task(self._fail_back(ownership))
+        if self.options.is_backup and self.options.configuration.cluster.scale_down_policy:
+            self._later = asyncio.create_task(self._scale_down_backup())
         self.on_active()
 
     def _has(self, parts: Parts) -> None:
@@ -389,10 +396,67 @@ class Broker:
             if self.lifecycle.state is ServerState.STOPPED:
                 return
             try:
-                await self._deactivate()
+                await self._deactivate(await self._scale_down_target())
             finally:
                 await self._stop_web()
                 self.lifecycle.stopped()
+
+    async def scale_down(self, connector: str | None = None, *, is_forced: bool = False) -> str:
+        """Move everything to another node of the cluster, and stop for good; which node.
+
+        It begins behind the answer; `scale_down_report` has what came of it.
+
+        Args:
+            connector: name of one of the configuration; None takes a node by the policy.
+            is_forced: any node will do, where none of the group is there.
+
+        Raises:
+            BrokerError: no such node is reached: nothing has happened.
+        """
+        if self._activation is None or not self.is_active:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker is not active")
+        chosen = self._activation.scale_down()
+        await chosen.choose(connector, is_forced=is_forced)
+        self._scale_down = chosen
+
+        async def stop() -> None:
+            # Who asked gets the answer first.
+            await asyncio.sleep(_ANSWER_S)
+            try:
+                await self.stop()
+            except JournalError as error:
+                self._storage_failed(error)
+            self._failed.set()
+
+        self._later = asyncio.create_task(stop())
+        return chosen.target_id
+
+    async def _scale_down_target(self) -> ScaleDown | None:
+        """Find where everything goes when the broker stops for good; None keeps it here."""
+        chosen, self._scale_down = self._scale_down, None
+        policy = self.options.configuration.cluster.scale_down_policy
+        if chosen is None and policy is not None and self._activation is not None:
+            if not self.is_active:
+                return None
+            try:
+                made = self._activation.scale_down()
+                self.scale_down_report = made.report
+                await made.choose(told_to_end=self._disconnects)
+            except BrokerError as error:
+                log.error("scale-down: %s; everything stays in the store of this broker", error)
+                if self.scale_down_report is not None:
+                    self.scale_down_report.error = str(error)
+                return None
+            chosen = made
+        if chosen is not None:
+            self.scale_down_report = chosen.report
+        return chosen
+
+    async def _scale_down_backup(self) -> None:
+        """A backup that has taken over hands everything to another node, and waits again."""
+        chosen = await self._scale_down_target()
+        if chosen is not None:
+            await self._restart(stays=self.options.restart_backup, scale_down=chosen)
 
     async def _fail_back(self, ownership: Ownership) -> None:
         """Give the place to a primary that asks for it, once."""
@@ -400,12 +464,19 @@ class Broker:
         log.info("AMQ221008: primary server wants to restart, restarting server in backup")
         await self._restart(gives_place=True, stays=self.options.restart_backup)
 
-    async def _restart(self, *, gives_place: bool = False, stays: bool = True) -> None:
+    async def _restart(
+        self,
+        *,
+        gives_place: bool = False,
+        stays: bool = True,
+        scale_down: ScaleDown | None = None,
+    ) -> None:
         """Stop all but the web server, and be active once the lock is to be had again.
 
         Args:
             gives_place: the other one of the pair is to take over, whatever failover-on-shutdown.
             stays: if not, the broker has stopped for good when this returns.
+            scale_down: everything goes there before.
         """
         async with self._stop_lock:
             if not self.is_active or self._told_to_stop.is_set():
@@ -415,7 +486,7 @@ class Broker:
                 self._tell_pair(NotificationType.NODE_FAILING_BACK, "it gives its place")
             self._gives_place = gives_place
             try:
-                await self._deactivate()
+                await self._deactivate(scale_down)
             except JournalError as error:
                 self._storage_failed(error)
                 return
@@ -446,14 +517,14 @@ class Broker:
     def _tell_pair(self, kind: NotificationType, reason: str) -> None:
         self.notifications.node(kind, "backup" if self.options.is_backup else "primary", reason)
 
-    async def _deactivate(self) -> None:
-        """Undo step two, whatever of it was done."""
+    async def _deactivate(self, scale_down: ScaleDown | None = None) -> None:
+        """Undo step two, whatever of it was done; `scale_down` moves everything before."""
         failing_back, self._failing_back = self._failing_back, None
         if failing_back is not None and failing_back is not asyncio.current_task():
             failing_back.cancel()
         self.lifecycle.stopping()
         if self._activation is not None:
-            await self._activation.leave((self._failed, self._disconnects))
+            await self._activation.leave((self._failed, self._disconnects), scale_down)
         await self._give_up()
 
     def stop_waiting(self) -> None:

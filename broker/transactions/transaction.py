@@ -82,6 +82,8 @@ class Transaction:
         state: where it is.
         sends: references of its messages, in order.
         acknowledged: references that it acknowledges, in order.
+        arrived: of these, what came with it from a node that scales down: it has that again if the
+            transaction is not prepared here.
         consumers: which consumer was given each of these; not those of an earlier life.
         has_records: anything of it was recorded.
         paged: what it does with pages; None where it has to do with none.
@@ -96,6 +98,7 @@ class Transaction:
         "_error",
         "_storage",
         "acknowledged",
+        "arrived",
         "consumers",
         "has_records",
         "is_late",
@@ -123,6 +126,7 @@ class Transaction:
         self.state = TransactionState.ACTIVE
         self.sends: list[Reference] = []
         self.acknowledged: list[Reference] = []
+        self.arrived: list[Reference] = []
         self.consumers: dict[Reference, Consumer] = {}
         self.has_records = False
         self.paged: PagedPart | None = None
@@ -353,6 +357,10 @@ class Transaction:
             owner = reference.message.owner
             if owner is not None:
                 owner.remove(reference.message)
+        if not was_prepared:
+            for reference in self.arrived:
+                self.acknowledged.remove(reference)
+                reference.queue.acknowledge(reference, True)
         for reference in self.acknowledged:
             reference.queue.unacknowledged_count += 1
         if was_prepared and self.has_records:

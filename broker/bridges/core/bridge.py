@@ -28,7 +28,7 @@ from broker.routing.transformers import make_transformer
 from broker.security.cluster_user import is_default_pair
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from uuid import UUID
 
     from broker.bridges.core.target import Link
@@ -119,6 +119,8 @@ class CoreBridge:
         self._forwarding: Forwarding | None = None
         self._link: Link | None = None
         self._window = 0
+        # Asks the target for each address; None where all go to one.
+        self._window_at: Callable[[str], Awaitable[int]] | None = None
         # Why it does not forward, while it has no link.
         self._reason = "stopped"
         self._retry_at_s: float | None = None
@@ -385,7 +387,7 @@ class CoreBridge:
             self._link = None
             return NotConnected("the queue is gone")
         self.state = BridgeState.STARTED
-        forwarding.begin(link, self._window)
+        forwarding.begin(link, self._window, self._window_at)
         # Shielded: who stops the bridge waits for it as well.
         reason = await asyncio.shield(link.lost)
         self._link = None

@@ -16,7 +16,7 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 from broker.bridges.core.outgoing import TransformFailed
@@ -26,7 +26,7 @@ from broker.errors import BrokerError, ErrorCode
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from broker.bridges.core.outgoing import OutgoingMessages
     from broker.bridges.core.target import Link
@@ -89,6 +89,10 @@ class Forwarding:
         self._consumer: Consumer | None = None
         self._sending: Sending | None = None
         self._window = 0
+        # Addresses of which the target remembers fewer ids than the window has, and how many
+        # messages for each address are on their way.
+        self._limits: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
         # By their numbers; the oldest that is not done stands first.
         self._sent: deque[Sent] = deque()
         self._bytes = 0
@@ -114,15 +118,34 @@ class Forwarding:
         consumer.receive_credits(_UNLIMITED)
         self._session.start()
 
-    def begin(self, link: Link, window: int) -> None:
+    def begin(
+        self,
+        link: Link,
+        window: int,
+        window_at: Callable[[str], Awaitable[int]] | None = None,
+    ) -> None:
         """Send over a link: first what had no answer on the last one.
 
         Args:
             link: new.
             window: messages on their way at most.
+            window_at: awaited with each address, for those on their way there at most; None where
+                there is one address.
         """
+
+        async def limit(address: str) -> None:
+            assert window_at is not None, "else nothing is asked"
+            size = await window_at(address)
+            self._limits.pop(address, None)
+            if size < self._window:
+                self._limits[address] = size
+
         sending = self._sending = Sending(
-            link, on_answer=self._answered, on_failed=self._on_failed, on_room=self._look
+            link,
+            on_answer=self._answered,
+            on_failed=self._on_failed,
+            on_room=self._look,
+            limit=None if window_at is None else limit,
         )
         self._window = window
         for sent in tuple(self._sent):
@@ -152,6 +175,7 @@ class Forwarding:
         """
         self.end()
         self._sent.clear()
+        self._counts.clear()
         self._bytes = 0
         self._consumer = None
         self._session.close(has_failed=False)
@@ -164,6 +188,11 @@ class Forwarding:
         return sum(not sent.is_confirmed for sent in self._sent)
 
     @property
+    def unanswered_ids(self) -> list[int]:
+        """The ids of messages that were sent, or might have been, and not confirmed."""
+        return [sent.message.message_id for sent in self._sent if not sent.is_confirmed]
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing is on its way."""
         return not self._sent
@@ -172,7 +201,11 @@ class Forwarding:
     def is_window_full(self) -> bool:
         """Whether the oldest message has to be done before another is taken."""
         sent = self._sent
-        return bool(sent) and (
+        if not sent:
+            return False
+        if any(self._counts[address] >= limit for address, limit in self._limits.items()):
+            return True
+        return (
             self._last_number - sent[0].number + 1 >= self._window or self._bytes >= self._bytes_max
         )
 
@@ -192,6 +225,7 @@ class Forwarding:
         sent = Sent(message, self._last_number)
         self._sent.append(sent)
         self._bytes += sent.size
+        self._counts[message.address or ""] += 1
         if self._sending is not None:
             self._put(self._sending, sent)
         self._look()
@@ -202,6 +236,7 @@ class Forwarding:
         self._session.disconnected(consumer)
         self._consumer = None
         self._sent.clear()
+        self._counts.clear()
         self._bytes = 0
         self._on_gone()
 
@@ -286,9 +321,16 @@ class Forwarding:
             sent.is_done = True
         waiting = self._sent
         while waiting and waiting[0].is_done:
-            self._bytes -= waiting.popleft().size
+            done = waiting.popleft()
+            self._bytes -= done.size
+            self._forget_address(done.message.address or "")
         self._look()
         self._tell_settled()
+
+    def _forget_address(self, address: str) -> None:
+        self._counts[address] -= 1
+        if not self._counts[address]:
+            del self._counts[address]
 
     def _tell_settled(self) -> None:
         if self._on_settled is not None and not self._sent:

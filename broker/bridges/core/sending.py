@@ -24,7 +24,7 @@ from broker.protocols.core.packet_message import Send, SendContinuation, SendLar
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from broker.bridges.core.target import Link
     from broker.client.credits import AddressCredits
@@ -46,6 +46,7 @@ class Waits(Enum):
     CREDIT = "credit"
     SOCKET = "socket"
     BODY = "body"
+    LIMIT = "limit"
 
 
 class Sent:
@@ -146,6 +147,7 @@ class Sending:
         on_failed: called once, where the link is of no use any more, or refuses a message before
             it is sent.
         on_room: called when the next message may be put behind a wait.
+        limit: awaited with each new address before the first message for it is sent.
 
     Attributes:
         waits: what the next one waits for.
@@ -160,7 +162,10 @@ class Sending:
         on_answer: Callable[[Sent, Exception | None], object],
         on_failed: Callable[[Exception], object],
         on_room: Callable[[], object],
+        limit: Callable[[str], Awaitable[object]] | None = None,
     ) -> None:
+        self._limit = limit
+        self._limited: set[str] = set()
         self._connection = link.connection
         self._state = link.session.state
         self._channel = self._state.channel
@@ -211,6 +216,10 @@ class Sending:
                 self._spawn(self._drained)
                 return
             message = queue[0][1]
+            if self._limit is not None and (message.address or "") not in self._limited:
+                self._wait(Waits.LIMIT, message.address)
+                self._spawn(self._ask_limit)
+                return
             size = len(message.encode())
             if message.is_large or (
                 size > self._chunk_size and len(message.body) > self._chunk_size
@@ -286,6 +295,12 @@ class Sending:
         else:
             if not self._is_closed:
                 self._after_wait()
+
+    async def _ask_limit(self) -> None:
+        address = self.waits_for
+        assert self._limit is not None, "who waits for it has one"
+        await self._limit(address)
+        self._limited.add(address)
 
     async def _drained(self) -> None:
         await self._connection.drain()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import dataclasses
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,12 @@ class Link:
         self.node_id = connection.node_id
         self.lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         connection.on_ended = self.lose
+
+    def with_session(self, session: AsyncSession) -> Link:
+        """Give the same connection with another session of it."""
+        other = copy.copy(self)
+        other.session = session
+        return other
 
     def lose(self, reason: Exception) -> None:
         """Say that it is lost, or of no more use. Idempotent."""

@@ -23,7 +23,7 @@ from broker.client.errors import BrokerRefused
 if TYPE_CHECKING:
     from broker.client.aio.session import AsyncSession
 
-__all__ = ["ASSUMED", "MESSAGES_MAX", "cache_size_of", "window_of"]
+__all__ = ["ASSUMED", "MESSAGES_MAX", "cache_size_at", "cache_size_of", "window_of"]
 
 log = logging.getLogger("broker.bridge")
 
@@ -73,9 +73,25 @@ async def cache_size_of(sessions: tuple[AsyncSession, AsyncSession], address: st
     async with asyncio.timeout(ANSWER_S):
         sizes = await asyncio.gather(_of_address(of_address, address), _of_broker(of_broker))
     for size in sizes:
-        if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
+        if isinstance(size, int) and _is_size(size):
             return size
     return None
+
+
+async def cache_size_at(session: AsyncSession, address: str) -> int | None:
+    """Ask the same on one session, one question after the other.
+
+    Raises:
+        ClientError: the connection is lost.
+    """
+    size = await _of_address(session, address)
+    if not _is_size(size):
+        size = await _of_broker(session)
+    return size if isinstance(size, int) and _is_size(size) else None
+
+
+def _is_size(size: object) -> bool:
+    return isinstance(size, int) and not isinstance(size, bool) and size >= 0
 
 
 async def _of_address(session: AsyncSession, address: str) -> object:

@@ -20,6 +20,7 @@ from broker.protocols.core.packet_cluster import (
     ClusterTopology,
     NodeAnnounce,
     QuorumVote,
+    ScaleDownAnnouncement,
 )
 from broker.protocols.core.packet_connection import CLUSTER_CHANNEL, PING_CHANNEL
 from broker.protocols.core.quorum import vote_on
@@ -107,6 +108,8 @@ class ClusterChannel:
             log.debug("%s: %s before CLUSTER_CONNECT: dropped", self._remote, type(packet).__name__)
         elif isinstance(packet, NodeAnnounce):
             self._announced(packet)
+        elif isinstance(packet, ScaleDownAnnouncement):
+            self._sessions.scaled_down(packet.scaled_down_node_id)
         elif isinstance(packet, QuorumVote):
             reply = vote_on(packet, self._topology.members)
             if reply is None:

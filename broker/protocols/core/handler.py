@@ -448,10 +448,15 @@ class CoreConnection:
         """The broker stops: confirm, tell, close."""
         for channel in self._channels.values():
             channel.channel.flush_confirmation()
+        target = self._sessions.scale_down_to
+        reasons = connections.DisconnectReason
         self._send(
             connections.PING_CHANNEL,
             connections.Disconnect(
-                self._sessions.node_id, reason=int(connections.DisconnectReason.SHUT_DOWN)
+                self._sessions.node_id,
+                scale_down_node_id=target,
+                reason=int(reasons.SHUT_DOWN if target is None else reasons.SCALE_DOWN),
+                target_node_id=target,
             ),
         )
         self._connection.close()

@@ -44,17 +44,23 @@ _REQUIRED: Final = object()
 
 
 def field(
-    codec: Codec[T], *, since: int = 0, default: T | object = _REQUIRED, optional: bool = False
+    codec: Codec[T],
+    *,
+    since: int = 0,
+    until: int = _ANY_VERSION,
+    default: T | object = _REQUIRED,
+    optional: bool = False,
 ) -> Any:  # noqa: ANN401 - as dataclasses.field: the declared type of the field is what holds.
     """Declare a dataclass field that stands in the packet with `codec`.
 
     Args:
         codec: how the value is read and written.
         since: the protocol version that brought it.
+        until: the one that has it no more.
         default: the value if the caller gives none, and if it is missing in the bytes.
         optional: the packet may end before this field.
     """
-    metadata = {"codec": codec, "since": since, "optional": optional}
+    metadata = {"codec": codec, "since": since, "until": until, "optional": optional}
     if default is _REQUIRED:
         return dataclasses.field(metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -64,6 +70,7 @@ class _Place(NamedTuple):
     name: str
     codec: Codec[Any]
     since: int
+    until: int
     optional: bool
 
 
@@ -79,6 +86,7 @@ def _layout_of(kind: type[Packet]) -> tuple[_Place, ...]:
                 name=item.name,
                 codec=item.metadata["codec"],
                 since=item.metadata["since"],
+                until=item.metadata["until"],
                 optional=item.metadata["optional"],
             )
             for item in dataclasses.fields(kind)
@@ -115,7 +123,7 @@ class Packet:
         """
         writer = BodyWriter()
         for place in _layout_of(type(self)):
-            if place.since <= version:
+            if place.since <= version < place.until:
                 place.codec.write(writer, getattr(self, place.name))
         return writer.getvalue()
 
@@ -142,6 +150,8 @@ class Packet:
         for place in _layout_of(cls):
             if place.since > newest:
                 break
+            if place.until <= newest and place.until != _ANY_VERSION:
+                continue
             if place.optional and not reader.remaining:
                 break
             values[place.name] = place.codec.read(reader)

@@ -67,7 +67,10 @@ class Disconnect(Packet):
     always_confirmed: ClassVar = False
 
     node_id: str | None = field(NSS, default=None)
-    scale_down_node_id: str | None = field(NSS, since=versions.DISCONNECT_V2, default=None)
+    # DisconnectMessage_V3 says so by its reason, and has the target behind it.
+    scale_down_node_id: str | None = field(
+        NSS, since=versions.DISCONNECT_V2, until=versions.CLIENT_ID, default=None
+    )
     reason: int = field(BYTE, since=versions.CLIENT_ID, default=-1)
     target_node_id: str | None = field(NSS, since=versions.CLIENT_ID, default=None)
     target_connector: TransportConfiguration | None = field(

@@ -65,6 +65,7 @@ def node_options(
         TransportConfig(name=f"to{one}", scheme="tcp", host=LOOPBACK, port=one) for one in others
     )
     direct = more.pop("direct", False)
+    policy = more.pop("ha_policy", None)
     names = more.pop("names", ("mesh",))
     addresses = more.pop("addresses", ("",) * len(names))
     connections = tuple(
@@ -83,7 +84,9 @@ def node_options(
         for one, address in zip(names, addresses, strict=True)
     )
     configuration = BrokerConfig(
-        cluster=ClusterConfig(connectors=(own, *listed), cluster_connections=connections),
+        cluster=ClusterConfig(
+            connectors=(own, *listed), cluster_connections=connections, ha_policy=policy
+        ),
         security=SecurityConfig(
             security_enabled=False,
             cluster_user=CLUSTER_USER,

@@ -4,6 +4,7 @@ import json
 
 from broker.cluster.cluster_manager import ClusterManager
 from broker.environment import Environment
+from broker.errors import BrokerError, ErrorCode
 from broker.management.message_counters import MessageCounters
 from broker.management.notifications import NotificationMessages
 from broker.management.registry import Resources
@@ -111,6 +112,10 @@ class ManagedBench(Bench):
 
     def give_place(self):
         """There is no other one that could take it."""
+
+    def scale_down(self, connector=None, *, is_forced=False):
+        """There is no other node."""
+        raise BrokerError(ErrorCode.ILLEGAL_STATE, "scale-down needs a cluster-connection")
 
     def session(self, **options):
         made = super().session(**options)

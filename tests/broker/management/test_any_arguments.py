@@ -16,6 +16,7 @@ from broker.management.invocation import (
     DOUBLE,
     INT,
     INT_OR_NULL,
+    LIST,
     LONG,
     LONG_OR_NULL,
     MAP,
@@ -43,6 +44,7 @@ VALUES = {
     LONG: [0, -1, 2**63 - 1],
     LONG_OR_NULL: [None, 0, -1, 2**63 - 1],
     DOUBLE: [0.0, -1.5, 1e308],
+    LIST: [[], ["YQ==", "\ud800"], [None, 1]],
     MAP: [None, {}, {"n": None, "": 1, "\ud800": "\ud800"}],
 }
 MOST = 60

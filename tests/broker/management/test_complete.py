@@ -28,13 +28,14 @@ CONTROLS = {
     "BroadcastGroupControl": BroadcastGroupControl,
 }
 # Operations of what this version does not have: clusters.
-CLUSTERS = {"freezeReplication", "scaleDown", "setFailoverOnServerShutdown"}
+CLUSTERS = {"freezeReplication", "setFailoverOnServerShutdown"}
 # Names that no interface of 2.44 has: of newer versions, of its implementing classes, and ours.
 BEYOND = {
     # sendQueueInfoToQueue is one of its class, and not of its interface.
     "ActiveMQServerControl": {
         *("getDuplicateCount", "getJMSBridgeNames", "sendQueueInfoToQueue"),
         *("getStrandedMessagesAsJSON", "queryTraceAsJSON"),
+        *("addDuplicateIds", "beginScaleDown", "isScaledDown", "updateDuplicateIdCache"),
     },
     "QueueControl": {"retryMessages", "queryReasonsAsJSON"},
     "AddressControl": set(),

@@ -67,7 +67,11 @@ def packets(draw, kind=None):
     kind = kind or draw(st.sampled_from(ALL))
     hints = typing.get_type_hints(kind, localns={"RoutingType": RoutingType})
     return kind(
-        **{item.name: draw(values_of(hints[item.name])) for item in dataclasses.fields(kind)}
+        **{
+            item.name: draw(values_of(hints[item.name]))
+            for item in dataclasses.fields(kind)
+            if item.metadata["until"] > versions.CURRENT
+        }
     )
 
 
