@@ -139,7 +139,7 @@ class PeerTarget(Target):
         """It is reached in another way now."""
         found = [one for one in (member.primary, member.backup) if one is not None]
         if found:
-            self.connectors: tuple[TransportConfiguration, ...] = tuple(found)
+            self.connectors = tuple(found)
 
     async def connect(self, attempt: int) -> Link:
         """Connect once, and open a session; as Target.connect()."""

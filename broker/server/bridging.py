@@ -72,7 +72,11 @@ class Bridging:
         self._node_id = node_id
         self._record_ids: dict[str, int] = {}
         self._recorded: list[BridgeConfig] = []
-        self._bridges = CoreBridges(self, lambda: parts.stored_connectors.by_name)
+        self._bridges = CoreBridges(
+            self,
+            lambda: parts.stored_connectors.by_name,
+            {one.name: one for one in options.configuration.cluster.discovery_groups},
+        )
         self._load(recorded)
 
     def _load(self, records: Iterable[tuple[int, WireRecord]]) -> None:

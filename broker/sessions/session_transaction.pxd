@@ -8,6 +8,7 @@ cdef class SessionTransaction:
     cdef bint _is_xa
     cdef object _transactions
     cdef public OperationContext context
+    cdef public object pending
     cdef public object tx
 
     cpdef object usable(self)

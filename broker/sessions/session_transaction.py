@@ -33,6 +33,8 @@ class SessionTransaction:
 
     Attributes:
         tx: what the session works for; None is nothing.
+        pending: a manager's that the session has ended last, until it is told to end another or to
+            commit or roll back; None is none.
         context: as given.
     """
 
@@ -48,6 +50,7 @@ class SessionTransaction:
         self._consumers = consumers
         self._is_xa = options.is_xa
         self.tx: Transaction | None = transactions.begin() if options.is_transacted else None
+        self.pending: Transaction | None = None
 
     def usable(self) -> Transaction | None:
         """Give what the session works for; None where each request counts alone.
@@ -144,7 +147,15 @@ class SessionTransaction:
                 consumer.start()
 
     def close(self, *, has_failed: bool) -> None:
-        """The session ends: its own is rolled back, a manager's goes on without it."""
+        """The session ends: its own is rolled back, a manager's goes on without it.
+
+        Where the connection broke, the manager's that it worked for, or ended last, is rolled back
+        as well unless it is prepared, as in Artemis: it held messages until its timeout otherwise.
+        """
         tx, self.tx = self.tx, None
-        if tx is not None and tx.xid is None:
-            self.roll_back(tx, has_failed=has_failed, first_was_delivered=False)
+        pending, self.pending = self.pending, None
+        for one in (tx, pending):
+            if one is not None and (
+                one.xid is None or (has_failed and self._transactions.give_up(one))
+            ):
+                self.roll_back(one, has_failed=has_failed, first_was_delivered=False)

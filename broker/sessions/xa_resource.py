@@ -28,6 +28,8 @@ class TransactedSession(Protocol):
 
     tx: Transaction | None
     """What it works for; None is nothing."""
+    pending: Transaction | None
+    """What it has ended last, and was not told to commit or roll back; None is nothing."""
     context: OperationContext
     """What it waits by."""
 
@@ -37,6 +39,10 @@ class TransactedSession(Protocol):
 
 class XaResource:
     """See the module's text.
+
+    commit(), rollback() and in_doubt() note what all sessions have appended. Answers wait for that:
+    a manager that hears that there is no such transaction may forget its decision, which must not
+    be before the end that another session has asked for is durable.
 
     Args:
         session: whose `tx` is what it works for.
@@ -108,7 +114,7 @@ class XaResource:
                 tx.fail(
                     BrokerError(ErrorCode.TRANSACTION_ROLLED_BACK, f"{xid} was ended as failed")
                 )
-            self._session.tx = None
+            self._session.pending, self._session.tx = tx, None
             return
         # A suspended one may be ended without being resumed.
         found = self._transactions.get(xid)
@@ -180,19 +186,29 @@ class XaResource:
             XaError: it cannot be committed.
         """
         self._check_not_working(xid, "commit")
+        self._session.pending = None
+        self._session.context.note()
         self._transactions.commit(xid, self._session.context, done, *arguments, one_phase=one_phase)
 
     def rollback(self, xid: Xid, done: After, *arguments: object) -> None:
         """Let it not count; `done(error, *arguments)` once that is durable.
 
         All that was delivered to this session comes again, as after a local rollback: its client
-        forgets what it has not looked at.
+        forgets what it has not looked at. Also where there is no such transaction, as in Artemis:
+        the client has asked for it all the same.
 
         Raises:
             XaError: it cannot be rolled back.
         """
         self._check_not_working(xid, "roll back")
-        tx = self._transactions.take(xid)
+        self._session.pending = None
+        self._session.context.note()
+        try:
+            tx = self._transactions.take(xid)
+        except XaError:
+            nothing = self._transactions.begin()
+            self._session.roll_back(nothing, has_failed=False, first_was_delivered=False)
+            raise
         self._session.roll_back(tx, has_failed=False, first_was_delivered=False)
         self._session.context.after(done, *arguments)
 
@@ -217,7 +233,8 @@ class XaResource:
         self._session.tx = found
 
     def in_doubt(self) -> tuple[Xid, ...]:
-        """Give the names of all that wait for a decision."""
+        """Give the names of all that wait for a decision; of answers, see `XaResource`."""
+        self._session.context.note()
         return self._transactions.in_doubt()
 
     @property

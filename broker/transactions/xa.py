@@ -197,9 +197,20 @@ class XaTransactions:
         if transaction.state is TransactionState.SUSPENDED:
             raise XaError(XaCode.PROTOCOL, f"it is suspended: {transaction.xid}")
 
-    def remove(self, xid: Xid) -> Transaction | None:
-        """Forget one that its session has given up; it is not rolled back."""
-        return self._by_xid.pop(xid, None)
+    def give_up(self, transaction: Transaction) -> bool:
+        """Forget one whose client is gone; whether it is there, and to be rolled back.
+
+        Not one that is prepared: it waits for its decision.
+        """
+        xid = transaction.xid
+        if (
+            xid is None
+            or transaction.state is TransactionState.PREPARED
+            or self._by_xid.get(xid) is not transaction
+        ):
+            return False
+        del self._by_xid[xid]
+        return True
 
     def all(self) -> list[Transaction]:
         """Give all that are not decided."""

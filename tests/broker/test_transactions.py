@@ -290,6 +290,88 @@ def test_a_prepared_transaction_outlives_its_session(bench):
     assert bodies(bench) == []
 
 
+def branch_with_work(bench, *, is_ended):
+    """A session whose branch acknowledges a message and sends one."""
+    bench.session().send(message("1"), done)
+    session = xa_session(bench)
+    session.xa.start(XID)
+    sink = bench.consume(session=session)
+    session.acknowledge(0, sink.ids[0], done)
+    session.send(message("2"), done)
+    if is_ended:
+        session.xa.end(XID, has_failed=False)
+    return session
+
+
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_a_branch_that_is_not_prepared_ends_with_a_broken_connection(bench, is_ended):
+    """As in Artemis: it would hold the message until its timeout."""
+    session = branch_with_work(bench, is_ended=is_ended)
+
+    session.close(has_failed=True)
+
+    assert bench.consume().bodies == ["1"]
+    assert len(bench.transactions) == 0
+
+
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_a_branch_outlives_a_session_that_is_closed_in_order(bench, is_ended):
+    session = branch_with_work(bench, is_ended=is_ended)
+
+    session.close(has_failed=False)
+    other = xa_session(bench)
+    other.xa.prepare(XID, done)
+    other.xa.commit(XID, False, done)
+
+    assert bench.consume().bodies == ["2"]
+
+
+def test_a_rollback_of_an_unknown_branch_gives_back_what_was_delivered(bench):
+    """As in Artemis: its client has forgotten that, whatever the answer is."""
+    bench.session().send(message("1"), done)
+    session = xa_session(bench)
+    sink = bench.consume(session=session)
+
+    with pytest.raises(XaError):
+        session.xa.rollback(XID, done)
+
+    assert sink.bodies == ["1", "1"]
+    assert sink.counts == [1, 1]
+
+
+def test_a_branch_that_another_session_has_decided_is_left_alone(bench):
+    session = branch_with_work(bench, is_ended=True)
+    bench.session().xa.commit(XID, True, done)
+
+    session.close(has_failed=True)
+
+    assert bench.consume().bodies == ["2"]
+
+
+@pytest.mark.parametrize("asks", ["commit", "rollback", "in_doubt"])
+def test_a_manager_hears_that_a_branch_is_gone_once_its_end_is_durable(bench, asks):
+    """Or it forgets its decision, and the broker that restarts has the branch prepared again."""
+    store = bench.storage.completions.messages
+    branch_with_work(bench, is_ended=True).xa.prepare(XID, done)
+    bench.session().xa.commit(XID, False, done)
+    store.appended += 1
+    asking, told = bench.session(), Answers()
+
+    if asks == "in_doubt":
+        assert asking.xa.in_doubt() == ()
+    elif asks == "rollback":
+        with pytest.raises(XaError):
+            asking.xa.rollback(XID, done)
+    else:
+        with pytest.raises(XaError):
+            asking.xa.commit(XID, False, done)
+    asking.context.after(told)
+
+    assert told.count == 0
+    store.done(None)
+    assert told.errors == [None]
+
+
 def test_what_a_prepared_one_took_is_seen_again_once_its_rollback_is_durable(bench):
     bench.session().send(message("1"), done)
     session = xa_session(bench)

@@ -20,12 +20,12 @@ from broker.bridges.core.forwarding import Forwarding
 from broker.bridges.core.outgoing import OutgoingMessages
 from broker.bridges.core.status import BridgeState, BridgeStatus, reason_of
 from broker.bridges.core.target import Target
-from broker.bridges.core.window import ASSUMED, window_of
-from broker.client.errors import BrokerRefused, ClientError, NotConnected, SecurityRefused
+from broker.bridges.core.telling import said, tell_connected
+from broker.bridges.core.window import window_of
+from broker.client.errors import BrokerRefused, ClientError, NotConnected
 from broker.errors import BrokerError, ErrorCode
 from broker.notifications import NotificationType
 from broker.routing.transformers import make_transformer
-from broker.security.cluster_user import is_default_pair
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -105,7 +105,6 @@ class CoreBridge:
         self.name = name
         self.state = BridgeState.STOPPED
         self._broker = broker
-        self._connectors = tuple(connectors)
         transformer = None
         if config.transformer is not None:
             properties = dict(config.transformer.properties)
@@ -239,6 +238,8 @@ class CoreBridge:
         return settled.done()
 
     def _close_near_side(self) -> None:
+        # What finds the target is on this side, too.
+        self._target.close()
         forwarding, self._forwarding = self._forwarding, None
         self._link = None
         if forwarding is not None:
@@ -264,7 +265,7 @@ class CoreBridge:
                 if 0 <= attempts_max < failures:
                     self._give_up(failures, error)
                     return
-                await self._wait(failures, self._said(error))
+                await self._wait(failures, said(error, self.config))
                 continue
             attempts_max, failures = self.config.reconnect_attempts, 0
             count = self._acknowledged_count
@@ -273,7 +274,7 @@ class CoreBridge:
             # A target that refuses what it is sent is asked less and less often.
             links = 0 if self._acknowledged_count > count else links + 1
             if self._forwarding is not None:
-                await self._wait(max(0, links - 1), self._said(reason))
+                await self._wait(max(0, links - 1), said(reason, self.config))
 
     def _open(self) -> bool:
         """Begin to consume; whether there is a queue for it."""
@@ -331,7 +332,7 @@ class CoreBridge:
             size, bridge_count=config.concurrency, uses_detection=config.use_duplicate_detection
         )
         self._link = link
-        self._tell_connected(link, size)
+        tell_connected(self.name, config, link.where, size, self._window)
 
     async def _prepare(self, link: Link) -> None:
         """Do with a new link what comes before messages.
@@ -353,30 +354,6 @@ class CoreBridge:
             return address
         queue = self._broker.queues.get(self.config.queue_name)
         return self.config.queue_name if queue is None else queue.binding.address
-
-    def _tell_connected(self, link: Link, size: int | None) -> None:
-        log.info("AMQ221027: Bridge %s is connected to %s", self.name, link.where)
-        if not self.config.use_duplicate_detection:
-            log.info(
-                "bridge %s sends one message at a time: use-duplicate-detection is false", self.name
-            )
-        elif size is None:
-            log.warning(
-                "bridge %s: target %s does not tell its id-cache-size to user %s; at most %d "
-                "messages are on their way, which may double if it is smaller than %d",
-                *(self.name, link.where, self.config.user, self._window, ASSUMED),
-            )
-        elif size < self.config.concurrency:
-            log.warning(
-                "bridge %s: target %s remembers %d duplicate ids (id-cache-size): messages may "
-                "double after a failure",
-                *(self.name, link.where, size),
-            )
-        else:
-            log.info(
-                "bridge %s: at most %d messages are on their way, id-cache-size of target %s is %d",
-                *(self.name, self._window, link.where, size),
-            )
 
     async def _forward(self) -> Exception:
         """Forward until the link is lost, or the target refuses; why."""
@@ -439,21 +416,8 @@ class CoreBridge:
         self._task = None
         self._close_near_side()
         self.state = BridgeState.STOPPED
-        self._reason = f"no attempt is left after {attempts}: {self._said(error)}"
+        self._reason = f"no attempt is left after {attempts}: {said(error, self.config)}"
         self._broker.notifications.bridge(NotificationType.BRIDGE_STOPPED, self.name)
-
-    def _said(self, error: Exception) -> str:
-        """Give the reason in an operator's words."""
-        if not isinstance(error, BrokerRefused):
-            return str(error)
-        if isinstance(error, SecurityRefused) and is_default_pair(
-            self.config.user, self.config.password
-        ):
-            return (
-                f"the target refuses the default cluster user, which everybody knows: {error}; "
-                "give the bridge a <user> and a <password> of the target"
-            )
-        return f"the target refuses: {error}"
 
     # --- what others see ----------------------------------------------------------------------
 
@@ -490,13 +454,12 @@ class CoreBridge:
         elif self.is_started and self._retry_at_s is not None:
             left_s = max(0.0, self._retry_at_s - self._loop.time())
             reason = f"{reason}; waits to retry in {left_s:.0f} s"
-        names = ", ".join(one.name for one in self._connectors)
         return BridgeStatus(
             name=self.name,
             queue=config.queue_name,
             state=self.state,
             is_connected=link is not None,
-            target=names if link is None else link.where,
+            target=self._target.name if link is None else link.where,
             window=0 if link is None else self._window,
             message_count=count,
             pending_count=0 if forwarding is None else forwarding.pending_count,

@@ -19,6 +19,7 @@ import functools
 import logging
 from typing import TYPE_CHECKING, Final
 
+from broker.discovery.group import DiscoveryGroup
 from broker.errors import BrokerError, ErrorCode
 from journal.errors import JournalError
 
@@ -26,17 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from broker.bridges.core.bridge import BridgingBroker, CoreBridge
+    from broker.bridges.core.discovered import DiscoveredTarget
     from broker.config.cluster import BridgeConfig
+    from broker.config.discovery import DiscoveryGroup as DiscoveryGroupConfig
     from broker.config.transport import TransportConfig
 
 __all__ = ["CoreBridges"]
 
 log = logging.getLogger("broker.bridge")
-
-DISCOVERY: Final = (
-    "<discovery-group-ref> is not supported in this version: name connectors in <static-connectors>"
-)
-
 
 STOP_S: Final = 10.0
 """Seconds that a bridge which is removed, or stopped with its broker, may wait for confirmations:
@@ -49,6 +47,7 @@ class CoreBridges:
     Args:
         broker: that they belong to.
         connectors: gives those there are, by name.
+        discovery_groups: by name.
 
     Attributes:
         by_name: all there are, whether they run or not.
@@ -56,10 +55,14 @@ class CoreBridges:
     """
 
     def __init__(
-        self, broker: BridgingBroker, connectors: Callable[[], Mapping[str, TransportConfig]]
+        self,
+        broker: BridgingBroker,
+        connectors: Callable[[], Mapping[str, TransportConfig]],
+        discovery_groups: Mapping[str, DiscoveryGroupConfig],
     ) -> None:
         self._broker = broker
         self._connectors = connectors
+        self._discovery_groups = discovery_groups
         self.by_name: dict[str, CoreBridge] = {}
         self.configs: dict[str, BridgeConfig] = {}
         self._configured: set[str] = set()
@@ -146,8 +149,25 @@ class CoreBridges:
         # A broker without bridges does not load the client.
         from broker.bridges.core.bridge import CoreBridge
 
-        if config.discovery_group_ref is not None or config.static_connectors is None:
-            raise _wrong(config, DISCOVERY)
+        connectors = self._connectors_of(config)
+        if config.forwarding_address is None:
+            log.warning(
+                "AMQ222123: Forward address is not specified on bridge %s. Will use original "
+                "message address instead",
+                config.name,
+            )
+        try:
+            return [
+                CoreBridge(config, name, connectors, self._broker, target=self._discovered(config))
+                for name in _names_of(config)
+            ]
+        except ValueError as error:
+            raise _wrong(config, str(error)) from None
+
+    def _connectors_of(self, config: BridgeConfig) -> list[TransportConfig]:
+        """Give those that a bridge names; none where it leads to a discovery group."""
+        if config.static_connectors is None:
+            return []
         known = self._connectors()
         names = config.static_connectors.connector_refs
         missing = [name for name in names if name not in known]
@@ -158,18 +178,31 @@ class CoreBridges:
         for one in connectors:
             if one.scheme != "tcp":
                 raise _wrong(config, f"connector {one.name!r} is {one.scheme}://, not tcp://")
-        if config.forwarding_address is None:
-            log.warning(
-                "AMQ222123: Forward address is not specified on bridge %s. Will use original "
-                "message address instead",
-                config.name,
-            )
+        return connectors
+
+    def _discovered(self, config: BridgeConfig) -> DiscoveredTarget | None:
+        """Give the target of a bridge that leads to a discovery group; each has one of its own."""
+        from broker.bridges.core.discovered import DiscoveredTarget
+
+        name = config.discovery_group_ref
+        if name is None:
+            return None
+        group = self._discovery_groups.get(name)
+        if group is None:
+            raise _wrong(config, f"no discovery group is called {name!r}")
+        environment = self._broker.environment
         try:
-            return [
-                CoreBridge(config, name, connectors, self._broker) for name in _names_of(config)
-            ]
-        except ValueError as error:
-            raise _wrong(config, str(error)) from None
+            endpoint = group.open_with(environment)
+        except BrokerError as error:
+            raise _wrong(config, f"discovery group {name!r}: {error.text}") from None
+        listening = DiscoveryGroup(
+            name,
+            endpoint,
+            refresh_timeout_ms=group.refresh_timeout_ms,
+            monotonic_s=environment.clock.monotonic_s,
+            own_node_id=str(self._broker.node_uuid),
+        )
+        return DiscoveredTarget(config, listening, group.initial_wait_timeout_ms, environment)
 
     def _add(self, config: BridgeConfig, bridges: Iterable[CoreBridge]) -> None:
         self.configs[config.name] = config

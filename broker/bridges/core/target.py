@@ -121,6 +121,10 @@ class Target:
         config: of the bridge.
         connectors: where to begin, in their order.
         environment: clock, ids, chance and network.
+
+    Attributes:
+        connectors: where to begin, as a connection takes them.
+        name: what is configured, for operators.
     """
 
     def __init__(
@@ -131,7 +135,8 @@ class Target:
     ) -> None:
         self.options = client_options(config)
         self.environment = environment
-        self.connectors = tuple(map(transport_of, connectors))
+        self.connectors: tuple[TransportConfiguration, ...] = tuple(map(transport_of, connectors))
+        self.name = ", ".join(one.name for one in connectors)
         self.topology = Topology()
         self._forwarding_address = config.forwarding_address
         self._same_node_attempts = config.reconnect_attempts_same_node
@@ -176,6 +181,9 @@ class Target:
             link.lose(NotConnected("the connection was lost at once"))
         self._node_id = link.node_id
         return link
+
+    def close(self) -> None:
+        """Nothing is looked for any more. Idempotent; connect() begins anew."""
 
     async def _check_address(self, session: AsyncSession) -> None:
         address = self._forwarding_address

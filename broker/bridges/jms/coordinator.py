@@ -12,6 +12,19 @@ transaction came, even if the log is lost:
 
 A rollback goes the other way, S before T, so that what it leaves reads the same. It is sent to both
 sides even if only one has prepared: a prepare that is still on its way finds no branch.
+
+What a bridge has left is ended by recover(). A side may say that it has no such branch (NOTA), and
+have it later:
+
+- What a lost connection carried may arrive after a rollback, and begin a branch with messages.
+  The side is told again, less and less often, for SETTLED_S.
+- A commit may have been done before, or the side has lost sight of a prepared branch until its
+  restart. Artemis does when the connection breaks between the two phases. The decision is kept, as
+  those of KEPT_MAX such transactions are.
+
+recover() runs whenever both sides have been connected to, and again while the bridge runs, as long
+as something may still turn up. What is prepared is in the lists of the brokers, and so found by any
+later one.
 """
 
 from __future__ import annotations
@@ -20,7 +33,14 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from broker.bridges.jms.errors import XAER_NOTA, BridgeConfigError, InDoubtError, XaError
+from broker.bridges.jms.errors import (
+    XA_RBBASE,
+    XA_RBEND,
+    XAER_NOTA,
+    BridgeConfigError,
+    InDoubtError,
+    XaError,
+)
 from broker.bridges.jms.transactions import Role
 from broker.model.xid import Xid
 from journal.errors import JournalError
@@ -30,8 +50,18 @@ if TYPE_CHECKING:
 
     from broker.bridges.jms.decision_log import DecisionLog
     from broker.bridges.jms.providers import TwoPhaseSession
+    from broker.environment import Clock
 
-__all__ = ["BRANCHES", "FORMAT_ID", "Coordinator", "branch", "roll_back_branches"]
+__all__ = [
+    "BRANCHES",
+    "FORMAT_ID",
+    "KEPT_MAX",
+    "SETTLED_S",
+    "Coordinator",
+    "branch",
+    "commit_branches",
+    "roll_back_branches",
+]
 
 log = logging.getLogger("broker.bridges")
 
@@ -41,6 +71,13 @@ BRANCHES: Final = {Role.SOURCE: b"S", Role.TARGET: b"T"}
 # XA_HEURRB … XA_HEURMIX, XA_HEURHAZ: an operator has ended the branch.
 _HEURISTIC: Final = (5, 6, 7, 8)
 _HEURISTICALLY_COMMITTED: Final = 7
+# What a connection carried can arrive as long as its broker has not given it up: 60 s by the
+# connection-ttl of Artemis and ours.
+SETTLED_S: Final = 120.0
+# Recovery tells a side again what it did not know: after a second, and then at twice the age.
+_AGAIN_S: Final = 1.0
+# Decisions about transactions that have ended, as far as a side says: the latest of them.
+KEPT_MAX: Final = 100
 
 
 def branch(role: Role, transaction: bytes) -> Xid:
@@ -53,8 +90,8 @@ def branch(role: Role, transaction: bytes) -> Xid:
     return Xid(FORMAT_ID, BRANCHES[role], transaction)
 
 
-async def roll_back_branches(resources: Mapping[Role, TwoPhaseSession], transaction: bytes) -> None:
-    """Roll both branches back, the source's first; one that is not there is none.
+async def roll_back_branches(resources: Mapping[Role, TwoPhaseSession], transaction: bytes) -> bool:
+    """Roll both branches back, the source's first; whether both were there.
 
     Args:
         resources: sessions of both sides.
@@ -63,12 +100,15 @@ async def roll_back_branches(resources: Mapping[Role, TwoPhaseSession], transact
     Raises:
         XaError: a side refuses, for another reason than that it has no such branch.
     """
-    for role in (Role.SOURCE, Role.TARGET):
+    were_there = [
         await _end(resources[role], branch(role, transaction), is_commit=False)
+        for role in (Role.SOURCE, Role.TARGET)
+    ]
+    return all(were_there)
 
 
-async def commit_branches(resources: Mapping[Role, TwoPhaseSession], transaction: bytes) -> None:
-    """Commit both branches, the target's first; one that is not there has been committed.
+async def commit_branches(resources: Mapping[Role, TwoPhaseSession], transaction: bytes) -> bool:
+    """Commit both branches, the target's first; whether both were there.
 
     Args:
         resources: sessions of both sides.
@@ -77,17 +117,23 @@ async def commit_branches(resources: Mapping[Role, TwoPhaseSession], transaction
     Raises:
         XaError: a side refuses, for another reason than that it has no such branch.
     """
-    for role in (Role.TARGET, Role.SOURCE):
+    were_there = [
         await _end(resources[role], branch(role, transaction), is_commit=True)
+        for role in (Role.TARGET, Role.SOURCE)
+    ]
+    return all(were_there)
 
 
-async def _end(resource: TwoPhaseSession, xid: Xid, *, is_commit: bool) -> None:
+async def _end(resource: TwoPhaseSession, xid: Xid, *, is_commit: bool) -> bool:
+    """Commit a branch, or roll it back; whether it was there."""
     try:
         if is_commit:
             await resource.xa_commit(xid)
         else:
             await resource.xa_rollback(xid)
     except XaError as error:
+        if error.code == XAER_NOTA:
+            return False
         if error.code in _HEURISTIC:
             if is_commit != (error.code == _HEURISTICALLY_COMMITTED):
                 log.error(
@@ -96,8 +142,9 @@ async def _end(resource: TwoPhaseSession, xid: Xid, *, is_commit: bool) -> None:
                     *(xid.bq.decode(), xid.gtx.hex(), error.code),
                 )
             await resource.xa_forget(xid)
-        elif error.code != XAER_NOTA:
+        elif is_commit or not XA_RBBASE <= error.code <= XA_RBEND:
             raise
+    return True
 
 
 @dataclass(slots=True)
@@ -115,46 +162,108 @@ class Coordinator:
     Attributes:
         decisions: its log, open.
         name: of the bridge.
+        clock: for how long it is that a side was told first.
         recovered: what recoveries did so far.
     """
 
     decisions: DecisionLog
     name: str
+    clock: Clock
     recovered: Recovered = field(default_factory=Recovered)
+    # Undecided transactions that both sides were told to roll back, and one did not know.
+    _doubtful: dict[bytes, _Doubtful] = field(default_factory=dict)
+    # Decided ones that both sides were told to commit, and one did not know; the oldest first.
+    _kept: dict[bytes, None] = field(default_factory=dict)
     _failure: JournalError | None = None
 
     @property
     def in_doubt(self) -> int:
-        """How many transactions are decided and have not ended on both sides."""
-        return len(tuple(self.decisions.decided))
+        """How many transactions are decided, and a side has not heard of it."""
+        return sum(one not in self._kept for one in self.decisions.decided)
 
     async def begin(self, resources: Mapping[Role, TwoPhaseSession]) -> CoordinatedTransaction:
         """Begin a transaction; see `TransactionManager`."""
         self._check()
-        transaction = self.decisions.begin(self.name)
+        try:
+            transaction = await self.decisions.begin(self.name)
+        except JournalError as error:
+            self._failure = error
+            self._check()
+            raise
         for role in (Role.TARGET, Role.SOURCE):
             await resources[role].xa_start(branch(role, transaction))
         return CoordinatedTransaction(self, resources, transaction)
 
-    async def recover(self, resources: Mapping[Role, TwoPhaseSession]) -> None:
+    async def recover(self, resources: Mapping[Role, TwoPhaseSession]) -> float | None:
         """End what earlier connections have left; see `TransactionManager`."""
         self._check()
-        found = dict.fromkeys(self.decisions.undecided)
-        for resource in resources.values():
-            for xid in await resource.xa_recover():
-                if xid.format_id == FORMAT_ID and self.decisions.is_own(xid.gtx):
-                    found[xid.gtx] = None
-        for transaction in found:
+        prepared = await self._prepared(resources)
+        for transaction in {**dict.fromkeys(self.decisions.undecided), **prepared}:
             if not self.decisions.is_decided(transaction):
-                await roll_back_branches(resources, transaction)
-                self.decisions.forget(transaction)
-                self.recovered.rolled_back += 1
-                log.info("%s: rolled back transaction %s", self.name, transaction.hex())
+                await self._recover_undecided(resources, transaction, transaction in prepared)
         for transaction in self.decisions.decided:
-            await commit_branches(resources, transaction)
-            self.decisions.forget(transaction)
-            self.recovered.committed += 1
-            log.info("%s: committed transaction %s", self.name, transaction.hex())
+            if transaction in prepared or transaction not in self._kept:
+                await self.commit(resources, transaction)
+                self.recovered.committed += 1
+                log.info("%s: committed transaction %s", self.name, transaction.hex())
+        if not self._doubtful:
+            return None
+        due_s = min(one.due_s for one in self._doubtful.values())
+        return max(0.0, due_s - self.clock.monotonic_s())
+
+    async def _prepared(self, resources: Mapping[Role, TwoPhaseSession]) -> dict[bytes, None]:
+        """Give the transactions of this log that a side has prepared."""
+        return {
+            xid.gtx: None
+            for resource in resources.values()
+            for xid in await resource.xa_recover()
+            if xid.format_id == FORMAT_ID and self.decisions.is_own(xid.gtx)
+        }
+
+    async def _recover_undecided(
+        self, resources: Mapping[Role, TwoPhaseSession], transaction: bytes, is_prepared: bool
+    ) -> None:
+        now_s = self.clock.monotonic_s()
+        doubtful = self._doubtful.get(transaction)
+        if doubtful is not None and not is_prepared and now_s < doubtful.due_s:
+            return
+        were_there = await roll_back_branches(resources, transaction)
+        if doubtful is None:
+            self.recovered.rolled_back += 1
+            log.info("%s: rolled back transaction %s", self.name, transaction.hex())
+        since_s = now_s if doubtful is None else doubtful.since_s
+        age_s = now_s - since_s
+        if were_there or age_s >= SETTLED_S:
+            self.forget(transaction)
+        elif transaction in self.decisions.undecided:
+            self._doubtful[transaction] = _Doubtful(since_s, now_s + max(_AGAIN_S, age_s))
+
+    async def commit(self, resources: Mapping[Role, TwoPhaseSession], transaction: bytes) -> None:
+        """Commit both branches of a decided transaction.
+
+        Args:
+            resources: sessions of both sides.
+            transaction: global id.
+
+        Raises:
+            XaError: a side refuses.
+        """
+        if await commit_branches(resources, transaction):
+            self.forget(transaction)
+            return
+        self._kept[transaction] = None
+        while len(self._kept) > KEPT_MAX:
+            self.forget(next(iter(self._kept)))
+
+    def forget(self, transaction: bytes) -> None:
+        """It has ended on both sides, for certain.
+
+        Args:
+            transaction: global id.
+        """
+        self._doubtful.pop(transaction, None)
+        self._kept.pop(transaction, None)
+        self.decisions.forget(transaction)
 
     async def decide(self, transaction: bytes) -> None:
         """Decide to commit.
@@ -178,6 +287,14 @@ class Coordinator:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _Doubtful:
+    """When both sides were told first to roll a transaction back, and when they are told again."""
+
+    since_s: float
+    due_s: float
+
+
 @dataclass(slots=True)
 class CoordinatedTransaction:
     """A transaction of a `Coordinator`."""
@@ -195,18 +312,17 @@ class CoordinatedTransaction:
             await resources[role].xa_prepare(branch(role, transaction))
         await self._coordinator.decide(transaction)
         try:
-            await commit_branches(resources, transaction)
+            await self._coordinator.commit(resources, transaction)
         except Exception as error:
             raise InDoubtError(
                 f"transaction {transaction.hex()} is decided, and not committed on both sides "
                 f"yet: {error}"
             ) from error
-        self._coordinator.decisions.forget(transaction)
 
     async def rollback(self) -> None:
         """Roll both branches back; see `Transaction`."""
         resources, transaction = self._resources, self._transaction
         for role in (Role.SOURCE, Role.TARGET):
             await resources[role].xa_end(branch(role, transaction), failed=True)
-        await roll_back_branches(resources, transaction)
-        self._coordinator.decisions.forget(transaction)
+        if await roll_back_branches(resources, transaction):
+            self._coordinator.forget(transaction)

@@ -1,12 +1,19 @@
 """The decisions of a transaction manager, kept in a journal.
 
-A record each: the log's own identity, once; every transaction that was begun; every decision to
-commit, until both sides have heard of it. What was begun and not decided is rolled back, and so is
-what has no record at all (presumed abort).
+A record each: the log's own identity, once; every transaction that may have begun; every decision
+to commit, until both sides have heard of it. What may have begun and is not decided is rolled back,
+and so is what has no record at all (presumed abort).
 
-Durability: `decide()` returns once the decision would survive a power failure. Nothing else waits:
-a decision that is still there after a crash is told once more, which changes nothing; a beginning
-that is not there leaves a branch to the broker's transaction-timeout.
+    decide(n):   may begin n + 1 │ commit n       two records, one sync
+    begin():     n + 1
+
+A transaction has its record before any broker hears of it: a branch that has ended and is not
+prepared is in no list of a broker, and holds messages. The record of the next one goes with the
+decision about this one, so that it costs no sync of its own.
+
+Durability: `begin()` and `decide()` return once their records would survive a power failure.
+Nothing else waits: a record that is still there after a crash is told once more, which changes
+nothing.
 Thread: the bridge's event loop; the store blocks threads of the loop's executor.
 """
 
@@ -18,19 +25,22 @@ from typing import TYPE_CHECKING, Final
 from broker.bridges.jms.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from broker.environment import Ids
     from journal.api import RecordStore
 
-__all__ = ["DecisionLog"]
+__all__ = ["PREFIX_SIZE", "DecisionLog"]
 
 # User types of its records.
 IDENTITY: Final = 1
 COMMIT: Final = 2
 BEGUN: Final = 3
+_IDENTITY_SIZE: Final = 16
 _SEQUENCE_SIZE: Final = 8
+# Of a global id: identity and sequence of the log that made it; the bridge's name follows.
+PREFIX_SIZE: Final = _IDENTITY_SIZE + _SEQUENCE_SIZE
 
 
 class DecisionLog:
@@ -48,9 +58,10 @@ class DecisionLog:
         self._store = store
         self._ids = ids
         self.identity = b""
-        # Global transaction id: its record.
-        self._decisions: dict[bytes, int] = {}
-        self._begun: dict[bytes, int] = {}
+        # By user type, global transaction ids and their records.
+        self._records: dict[int, dict[bytes, int]] = {BEGUN: {}, COMMIT: {}}
+        # Has its record, and no broker has heard of it yet.
+        self._next: bytes | None = None
         self._next_id = 1
         self._next_sequence = 1
 
@@ -78,26 +89,55 @@ class DecisionLog:
             self._next_id = max(self._next_id, record.record_id + 1)
             if record.user_type == IDENTITY:
                 self.identity = bytes(record.body)
-            elif record.user_type == COMMIT:
-                self._decisions[bytes(record.body)] = record.record_id
-            elif record.user_type == BEGUN:
-                self._begun[bytes(record.body)] = record.record_id
+            elif record.user_type in self._records:
+                self._records[record.user_type][bytes(record.body)] = record.record_id
 
     def _new_id(self) -> int:
         found, self._next_id = self._next_id, self._next_id + 1
         return found
 
-    def begin(self, name: str) -> bytes:
+    def _new_transaction(self, name: bytes) -> bytes:
+        sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
+        return self.identity + sequence.to_bytes(_SEQUENCE_SIZE, "big") + name
+
+    async def begin(self, name: str) -> bytes:
         """Give the global id of a new transaction: at most 64 bytes, as the XA standard says.
+
+        Returns once a restart would find that it may have begun.
 
         Args:
             name: of the bridge, for operators.
+
+        Raises:
+            JournalError: the log has failed.
         """
-        sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
-        transaction = self.identity + sequence.to_bytes(_SEQUENCE_SIZE, "big") + name.encode()
-        record_id = self._begun[transaction] = self._new_id()
-        self._store.add(record_id, BEGUN, transaction, sync=False)
+        transaction, self._next = self._next, None
+        if transaction is None or transaction[PREFIX_SIZE:] != name.encode():
+            transaction = self._new_transaction(name.encode())
+            await self._add((BEGUN, transaction))
         return transaction
+
+    async def _add(self, *records: tuple[int, bytes]) -> None:
+        """Append records, by user type and global id; return once they are durable.
+
+        Cancelled, they are written all the same, and count if they are there.
+        """
+        ids = [self._new_id() for _ in records]
+        last = ids[-1]
+
+        def add() -> None:
+            for record_id, (user_type, transaction) in zip(ids, records, strict=True):
+                # Synced in their order: the last one says so for all.
+                self._store.add(record_id, user_type, transaction, sync=record_id == last)
+
+        writing = asyncio.ensure_future(asyncio.to_thread(add))
+        try:
+            await asyncio.shield(writing)
+        finally:
+            await asyncio.wait((writing,))
+            if writing.exception() is None:
+                for record_id, (user_type, transaction) in zip(ids, records, strict=True):
+                    self._records[user_type][transaction] = record_id
 
     def is_own(self, transaction: bytes) -> bool:
         """Whether a global id was made here."""
@@ -105,17 +145,20 @@ class DecisionLog:
 
     def is_decided(self, transaction: bytes) -> bool:
         """Whether the transaction is to be committed."""
-        return transaction in self._decisions
+        return transaction in self._records[COMMIT]
 
     @property
-    def decided(self) -> Iterable[bytes]:
-        """The transactions that are decided and not forgotten."""
-        return tuple(self._decisions)
+    def decided(self) -> tuple[bytes, ...]:
+        """The transactions that are decided and not forgotten, in the order of the decisions."""
+        return tuple(self._records[COMMIT])
 
     @property
-    def undecided(self) -> Iterable[bytes]:
-        """The transactions that were begun, and neither decided nor forgotten."""
-        return tuple(one for one in self._begun if one not in self._decisions)
+    def undecided(self) -> tuple[bytes, ...]:
+        """The transactions that may have begun, and are neither decided nor forgotten."""
+        decided = self._records[COMMIT]
+        return tuple(
+            one for one in self._records[BEGUN] if one not in decided and one != self._next
+        )
 
     async def decide(self, transaction: bytes) -> None:
         """Decide to commit; returns once that is durable.
@@ -127,32 +170,33 @@ class DecisionLog:
             BridgeError: it is decided already.
             JournalError: whether it is decided shows when the log is opened again.
         """
-        if transaction in self._decisions:
+        if self.is_decided(transaction):
             raise BridgeError(f"transaction {transaction.hex()} is decided already")
-        record_id = self._new_id()
-        writing = asyncio.ensure_future(
-            asyncio.to_thread(self._store.add, record_id, COMMIT, transaction, sync=True)
-        )
-        try:
-            await asyncio.shield(writing)
-        finally:
-            # Cancelled, the record is written all the same: the decision stands if it is there.
-            await asyncio.wait((writing,))
-            if writing.exception() is None:
-                self._decisions[transaction] = record_id
+        if self._next is not None:
+            await self._add((COMMIT, transaction))
+            return
+        following = self._new_transaction(transaction[PREFIX_SIZE:])
+        await self._add((BEGUN, following), (COMMIT, transaction))
+        self._next = following
 
     def forget(self, transaction: bytes) -> None:
-        """It has ended on both sides.
+        """It has ended on both sides, for certain.
 
         Args:
             transaction: global id.
         """
         # The decision last: a beginning alone would be rolled back.
-        for records in (self._begun, self._decisions):
-            record_id = records.pop(transaction, None)
+        for user_type in (BEGUN, COMMIT):
+            record_id = self._records[user_type].pop(transaction, None)
             if record_id is not None:
                 self._store.delete(record_id, sync=False)
 
     def close(self) -> None:
         """Give the store up. Idempotent."""
-        self._store.close()
+        following, self._next = self._next, None
+        try:
+            if following is not None:
+                # No broker has heard of it.
+                self.forget(following)
+        finally:
+            self._store.close()

@@ -4,10 +4,10 @@
       ▲            │ failed                  ▲                             │
       └── wait ◀───┘◀───────── lost ─────────┴─────────────────────────────┘
 
-Belongs to one event loop. Factories are called by `call`, in threads of their own, and every call
-of a provider but `move` ends with failover_timeout: one that hangs delays neither `stop()` nor the
-loop. A move is waited for without limit, since a target without room may take as long as it likes;
-`stop()` waits for it for failover_timeout, and then gives the connections up.
+Belongs to one event loop. Every call of a provider but `move` ends with failover_timeout, so that
+one that hangs delays neither `stop()` nor the loop. A move is waited for without limit, since a
+target without room may take as long as it likes; `stop()` waits for it for failover_timeout, and
+then gives the connections up.
 """
 
 from __future__ import annotations
@@ -15,33 +15,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from broker.bridges.jms.batch import Batch
-from broker.bridges.jms.errors import (
-    BridgeConfigError,
-    ConnectionLost,
-    InDoubtError,
-    ProviderTimeout,
-)
+from broker.bridges.jms.connecting import Connecting, timed
+from broker.bridges.jms.errors import BridgeConfigError, ConnectionLost, InDoubtError
 from broker.bridges.jms.message import ID_LISTS, extended_ids
-from broker.bridges.jms.mode import Mode, batch_size_for, choose_mode
+from broker.bridges.jms.mode import Mode
 from broker.bridges.jms.options import QualityOfService
-from broker.bridges.jms.providers import Credentials, DestinationKind, Subscription
 from broker.bridges.jms.state import BridgeState, Counters, Progress
-from broker.bridges.jms.transfers import TRANSACTION_MAX_S, Ends, Transfer, open_transfer
+from broker.bridges.jms.transfers import TRANSACTION_MAX_S
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
+    from broker.bridges.jms.connecting import Factories, OwnThreads
     from broker.bridges.jms.message import JMSMessage
     from broker.bridges.jms.options import JMSBridgeOptions
-    from broker.bridges.jms.providers import Connection, ConnectionFactory, Destination
+    from broker.bridges.jms.providers import Connection, ConnectionFactory
     from broker.bridges.jms.transactions import TransactionManager
+    from broker.bridges.jms.transfers import Transfer
     from broker.environment import Clock
 
-__all__ = ["Engine", "Factories", "OwnThreads"]
+__all__ = ["Engine"]
 
 log = logging.getLogger("broker.bridges")
 
@@ -50,30 +46,6 @@ T = TypeVar("T")
 RECEIVE_S: Final = 0.2  # Artemis: 1 s.
 # How long the end of a connection may take; what has not counted is undone without it as well.
 _CLOSE_S: Final = 5.0
-
-
-class OwnThreads(Protocol):
-    """Runs a function that may block in a thread of its own."""
-
-    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
-        """Give what `work` gives; a cancelled call leaves its thread behind."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Factories:
-    """Where the two sides come from.
-
-    Attributes:
-        source: makes the source's connection factory.
-        target: makes the target's; the same object as `source` if both are one provider.
-        source_destination: gives where messages come from.
-        target_destination: gives where they go to.
-    """
-
-    source: Callable[[], object]
-    target: Callable[[], object]
-    source_destination: Callable[[], Destination]
-    target_destination: Callable[[], Destination]
 
 
 class _Stopped(Exception):
@@ -117,10 +89,14 @@ class Engine:
         self.mode: Mode | None = None
         self.lag_ms: int | None = None
         self.sending_since_s: float | None = None
-        self._factories = factories
+        self._connecting = Connecting(
+            options=options,
+            factories=factories,
+            call=call,
+            adapt=adapt,
+            transactions=transactions,
+        )
         self._clock = clock
-        self._call = call
-        self._adapt = adapt
         self._transactions = transactions
         self._receive_s = receive_s
         self._stopping = asyncio.Event()
@@ -213,93 +189,15 @@ class Engine:
         connections: list[Connection] = []
         transfer: Transfer | None = None
         try:
-            opened, batch_size = await self._unless_stopped(self._connect(connections))
-            transfer = opened
+            opened = await self._unless_stopped(self._connecting.open(connections))
+            transfer, self.mode = opened.transfer, opened.mode
             self.progress.connected()
             self.counters.connected += 1
             self._count_in_doubt()
             log.info("JMS bridge %s: connected: %s", self.options.name, self.mode)
-            await self._move_batches(opened, connections, batch_size)
+            await self._move_batches(opened.transfer, connections, opened.batch_size)
         finally:
             await self._close(transfer, connections)
-
-    async def _connect(self, connections: list[Connection]) -> tuple[Transfer, int]:
-        """Connect both sides and open what the mode needs; what is open is in `connections`."""
-        options, factories = self.options, self._factories
-        source_factory = self._adapt(await self._own_thread(factories.source), "source")
-        is_same = factories.source is factories.target
-        target_factory = source_factory
-        if not is_same:
-            target_factory = self._adapt(await self._own_thread(factories.target), "target")
-            is_same = source_factory == target_factory and (
-                (options.source_user_name, options.source_password)
-                == (options.target_user_name, options.target_password)
-            )
-        source_destination = await self._own_thread(factories.source_destination)
-        target_destination = await self._own_thread(factories.target_destination)
-        subscription = self._subscription(source_destination)
-        credentials = Credentials(
-            options.source_user_name, options.source_password, options.client_id
-        )
-        # The target first: nothing is received that cannot be sent.
-        target: Connection | None = None
-        if not is_same:
-            target = await self._timed(
-                target_factory.connect(
-                    Credentials(options.target_user_name, options.target_password)
-                ),
-                "connecting to the target",
-            )
-            connections.append(target)
-        source = await self._timed(source_factory.connect(credentials), "connecting to the source")
-        connections.append(source)
-        target = target or source
-        self.mode = choose_mode(
-            options.quality_of_service,
-            options.exactly_once,
-            is_same=is_same,
-            source=source.capabilities,
-            target=target.capabilities,
-        )
-        batch_size = options.max_batch_size
-        if self.mode is Mode.DUPLICATE_IDS:
-            batch_size = await self._limited(target, target_destination)
-        ends = Ends(
-            source=source,
-            target=target,
-            source_destination=source_destination,
-            target_destination=target_destination,
-            selector=options.selector,
-            subscription=subscription,
-        )
-        opening = open_transfer(
-            self.mode, ends, batch_size=batch_size, transactions=self._transactions
-        )
-        return await self._timed(opening, "opening sessions"), batch_size
-
-    def _subscription(self, source: Destination) -> Subscription | None:
-        name, client_id = self.options.subscription_name, self.options.client_id
-        if name is None or client_id is None:
-            return None
-        if source.kind is not DestinationKind.TOPIC:
-            raise BridgeConfigError(
-                f"subscription_name is {name!r}, and the source is {source}: "
-                "only topics have subscriptions"
-            )
-        return Subscription(name, client_id)
-
-    async def _limited(self, target: Connection, destination: Destination) -> int:
-        kept = await self._timed(
-            target.duplicate_ids_max(destination), "asking for the target's id-cache-size"
-        )
-        size = batch_size_for(self.options.max_batch_size, kept)
-        if size < self.options.max_batch_size:
-            log.warning(
-                "JMS bridge %s: max_batch_size %d is more than the target's id-cache-size %d; "
-                "batches are of %d messages",
-                *(self.options.name, self.options.max_batch_size, kept, size),
-            )
-        return size
 
     # --- moving -------------------------------------------------------------------------------
 
@@ -403,6 +301,8 @@ class Engine:
         """Pause: nothing is received and nothing is in hand until resume() or stop()."""
         if batch:
             await self._move(transfer, batch)
+        # A broker would roll it back once it is open for too long.
+        await self._timed(transfer.undo(), "undoing a transaction")
         await self._timed(transfer.source_session.stop(), "pausing the source")
         self._idle.set()
         while self.progress.is_paused and not self._stopping.is_set():
@@ -423,19 +323,7 @@ class Engine:
     # --- bounds -------------------------------------------------------------------------------
 
     async def _timed(self, work: Awaitable[T], what: str) -> T:
-        """Wait for a provider, within failover_timeout."""
-        try:
-            async with asyncio.timeout(self.options.failover_timeout_s) as bound:
-                return await work
-        except TimeoutError as error:
-            if not bound.expired():
-                raise
-            raise ProviderTimeout(
-                f"{what}: no answer within failover_timeout, {self.options.failover_timeout} ms"
-            ) from error
-
-    async def _own_thread(self, work: Callable[[], T]) -> T:
-        return await self._timed(self._call(work), f"calling {_name(work)}")
+        return await timed(work, what, self.options)
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for work that a stop ends at once.
@@ -497,7 +385,3 @@ class Engine:
     def state(self) -> BridgeState:
         """What it does."""
         return self.progress.state
-
-
-def _name(work: Callable[..., object]) -> str:
-    return cast("str", getattr(work, "__qualname__", type(work).__name__))

@@ -16,6 +16,8 @@ from typing import Final
 
 __all__ = [
     "XAER_NOTA",
+    "XA_RBBASE",
+    "XA_RBEND",
     "BridgeConfigError",
     "BridgeError",
     "ConnectionLost",
@@ -27,6 +29,9 @@ __all__ = [
 ]
 
 XAER_NOTA: Final = -4  # The XA standard: the resource does not know the transaction.
+# The first and last of those that say: it is rolled back already.
+XA_RBBASE: Final = 100
+XA_RBEND: Final = 107
 
 
 class BridgeError(Exception):

@@ -15,6 +15,7 @@ from broker.bridges.jms.coordinator import (
     commit_branches,
     roll_back_branches,
 )
+from broker.bridges.jms.decision_log import PREFIX_SIZE
 from broker.bridges.jms.transactions import Role
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from broker.bridges.jms.providers import TwoPhaseSession
 
 __all__ = ["Orphan", "find_orphans", "resolve"]
-
-# Identity and sequence of the log that made a global id; the bridge's name follows.
-_PREFIX_SIZE = 16 + 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +63,7 @@ async def find_orphans(
     prepared: dict[bytes, set[Role]] = {}
     for role, resource in resources.items():
         for xid in await resource.xa_recover():
-            is_own = xid.format_id == FORMAT_ID and xid.gtx[_PREFIX_SIZE:] == bridge.encode()
+            is_own = xid.format_id == FORMAT_ID and xid.gtx[PREFIX_SIZE:] == bridge.encode()
             if is_own and xid.bq == BRANCHES[role]:
                 prepared.setdefault(xid.gtx, set()).add(role)
     return [
@@ -84,7 +82,7 @@ def _orphan(transaction: bytes, prepared: frozenset[Role], decisions: DecisionLo
         is_committed, reason = False, "the target has not committed its branch"
     return Orphan(
         transaction=transaction,
-        bridge=transaction[_PREFIX_SIZE:].decode(errors="replace"),
+        bridge=transaction[PREFIX_SIZE:].decode(errors="replace"),
         prepared=prepared,
         is_committed=is_committed,
         reason=reason,
@@ -105,8 +103,8 @@ async def resolve(
         XaError: a side refuses.
     """
     if orphan.is_committed:
-        await commit_branches(resources, orphan.transaction)
-        if decisions is not None:
+        were_there = await commit_branches(resources, orphan.transaction)
+        if decisions is not None and were_there:
             decisions.forget(orphan.transaction)
     else:
         await roll_back_branches(resources, orphan.transaction)

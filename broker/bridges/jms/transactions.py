@@ -49,9 +49,13 @@ class TransactionManager(Protocol):
             resources: sessions of both sides; what they do from now on belongs to it.
         """
 
-    async def recover(self, resources: Mapping[Role, TwoPhaseSession]) -> None:
+    async def recover(self, resources: Mapping[Role, TwoPhaseSession]) -> float | None:
         """End the transactions that earlier connections have left, as they were decided.
 
         Args:
             resources: sessions of both sides, without a transaction.
+
+        Returns:
+            Seconds after which it is to be called again, as something may turn up that a side does
+            not know yet; None where the next connection is soon enough.
         """

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -254,26 +255,38 @@ class _TwoPhase:
         self._manager = manager
         self._transaction: Transaction | None = None
         self._begun_s = 0.0
+        # When something may have turned up that an earlier connection has left.
+        self._recover_s = math.inf
 
     @classmethod
     async def open(cls, ends: Ends, manager: TransactionManager) -> _TwoPhase:
-        """Open both sessions, and end what an earlier connection has left prepared."""
+        """Open both sessions, and end what an earlier connection has left."""
         target = await ends.target.session(SessionKind.TWO_PHASE)
         source = await ends.source.session(SessionKind.TWO_PHASE)
         assert isinstance(source, TwoPhaseSession), "its capabilities say so"
         assert isinstance(target, TwoPhaseSession), "its capabilities say so"
-        await manager.recover({Role.SOURCE: source, Role.TARGET: target})
+        wait_s = await manager.recover({Role.SOURCE: source, Role.TARGET: target})
         sender = await target.sender(ends.target_destination)
-        return cls(source, await ends.receiver(source), target, sender, manager)
+        made = cls(source, await ends.receiver(source), target, sender, manager)
+        made._recover_behind(wait_s)
+        return made
+
+    def _recover_behind(self, wait_s: float | None) -> None:
+        now_s = asyncio.get_running_loop().time()
+        self._recover_s = math.inf if wait_s is None else now_s + wait_s
 
     async def begin(self, *, is_empty: bool) -> None:
         """Begin a transaction, of which every message received is a part.
 
-        One that has no message is replaced before a broker takes it for forgotten.
+        One that has no message is replaced before a broker takes it for forgotten, and when
+        recovery is due, which needs sessions without a transaction.
         """
         now_s = asyncio.get_running_loop().time()
-        if is_empty and now_s - self._begun_s > TRANSACTION_MAX_S:
+        is_due = now_s >= self._recover_s
+        if is_empty and (is_due or now_s - self._begun_s > TRANSACTION_MAX_S):
             await self.undo()
+        if is_empty and is_due:
+            self._recover_behind(await self._manager.recover(self._resources))
         if self._transaction is None:
             self._begun_s = now_s
             self._transaction = await self._manager.begin(self._resources)

@@ -377,7 +377,7 @@ def test_headers_are_added_by_a_transformer():
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"static_connectors": None, "discovery_group_ref": "dg"}, "<discovery-group-ref> is not"),
+        ({"static_connectors": None, "discovery_group_ref": "dg"}, "no discovery group is called"),
         ({"transformer_class_name": "org.example.Mine"}, "no transformer is called 'org.example"),
     ],
 )

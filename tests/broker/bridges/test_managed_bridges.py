@@ -120,7 +120,7 @@ def bridges(broker):
         ({"transformer-configuration": {"class-name": "None"}}, "no transformer is called 'None'"),
         (
             {"static-connectors": None, "discovery-group-name": "dg"},
-            "<discovery-group-ref> is not supported",
+            "no discovery group is called 'dg'",
         ),
     ],
 )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from broker.bridges.jms.blocking.own_thread import call_in_own_thread
 from broker.bridges.jms.blocking.providers import adapted
+from broker.bridges.jms.connecting import Factories
 from broker.bridges.jms.control import JMSBridgeControl
 from broker.bridges.jms.coordinator import Coordinator
 from broker.bridges.jms.decision_log import DecisionLog
-from broker.bridges.jms.engine import Engine, Factories
+from broker.bridges.jms.engine import Engine
 from broker.bridges.jms.errors import BridgeConfigError
 from broker.bridges.jms.options import JMSBridgeOptions
 from broker.bridges.jms.state import BridgeState
@@ -139,7 +140,7 @@ class JMSBridge:
         if manager is None and self._log_folder is not None:
             self._log = DecisionLog(transaction_log_store(self._log_folder), self._environment.ids)
             self._log.open()
-            manager = Coordinator(self._log, self.options.name)
+            manager = Coordinator(self._log, self.options.name, self._environment.clock)
         try:
             self._register()
         except BaseException:

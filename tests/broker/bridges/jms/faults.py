@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from broker.bridges.jms.blocking.own_thread import call_in_own_thread
 from broker.bridges.jms.blocking.providers import adapted
+from broker.bridges.jms.connecting import Factories
 from broker.bridges.jms.coordinator import Coordinator
 from broker.bridges.jms.core.factory import CoreConnectionFactory
 from broker.bridges.jms.decision_log import DecisionLog
-from broker.bridges.jms.engine import Engine, Factories
+from broker.bridges.jms.engine import Engine
 from broker.bridges.jms.options import ExactlyOnce, JMSBridgeOptions, QualityOfService
 from broker.bridges.jms.providers import Destination
 from broker.client import AsyncClient
@@ -78,11 +79,12 @@ class World:
                 self.brokers[side], self.proxies[side] = running.broker, proxy
                 self.sessions[side] = await client.session()
                 await self.sessions[side].create_queue(QUEUE)
-            self.log = None
+            self.coordinator = None
             if self.exactly_once is ExactlyOnce.TWO_PHASE:
-                self.log = DecisionLog(transaction_log_store(self.folder), Environment().ids)
-                self.log.open()
-                stack.callback(self.log.close)
+                decisions = DecisionLog(transaction_log_store(self.folder), Environment().ids)
+                decisions.open()
+                stack.callback(decisions.close)
+                self.coordinator = Coordinator(decisions, "faults", Environment().clock)
             yield self
 
     def engine(self):
@@ -110,7 +112,7 @@ class World:
             call=call_in_own_thread,
             adapt=adapted,
             receive_s=0.01,
-            transactions=None if self.log is None else Coordinator(self.log, "faults"),
+            transactions=self.coordinator,
         )
 
     def left(self, side):

@@ -42,8 +42,10 @@ def test_some_fault_points(way, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-def test_every_fault_point(way, tmp_path):
-    outcomes = asyncio.run(every_point(way, tmp_path, size=WHOLE))
+def test_every_fault_point(way, tmp_path, effort):
+    """Each that a batch has, at full effort: over 1,000 of all qualities together."""
+    step = max(1, 100 // effort(100, least=33))
+    outcomes = asyncio.run(every_point(way, tmp_path, step, size=WHOLE))
 
     print(told(way, outcomes))
     assert wrong(way, outcomes) == []
