@@ -105,7 +105,7 @@ class Theirs:
         place = folder / ("artemis-backup" if is_backup else "artemis-primary")
         place.mkdir()
         options = ("--nio", "--no-autotune", *options_of(data, is_backup=is_backup))
-        # Its `create` has a shared store in a cluster alone; this one names no node.
+        # Its `create` has a shared store in a cluster alone; this one names none.
         cluster = ("--static-cluster", "tcp://127.0.0.1:1")
         login = ("--cluster-user", USER, "--cluster-password", PASSWORD)
         self._broker = ArtemisBroker(place, (*options, *cluster, *login), memory_mb=JVM_MB)
@@ -174,6 +174,8 @@ def forget(data: Path) -> None:
     for path in data.rglob("*"):
         if path.is_file():
             fd = os.open(path, os.O_RDONLY)
+            # What is not on the disk yet stays.
+            os.fsync(fd)
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(fd)
 

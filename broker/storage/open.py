@@ -20,7 +20,6 @@ from broker.storage.large_tables import LargeTable
 from broker.storage.node_lock import NodeLock
 from broker.storage.page_folders import FileFolders
 from broker.storage.page_tables import TableFolders
-from broker.storage.read_ahead import ReadAhead
 from broker.storage.waiting import StartWait
 from journal import Journal
 from journal.errors import JournalError, JournalLocked, OptionError
@@ -303,8 +302,7 @@ def open_stores(
             is_pair=is_pair or is_backup,
             on_lost=on_lost,
         )
-        ahead = ReadAhead(options.messages) if is_backup else None
-        return _open_files(options, lock, wait, ahead)
+        return _open_files(options, lock, wait)
     return _open_tables(options, on_lost, wait, is_backup=is_backup)
 
 
@@ -325,21 +323,13 @@ def _folders(options: FileStoreOptions) -> tuple[Path, ...]:
     )
 
 
-def _open_files(
-    options: FileStoreOptions, lock: NodeLock, wait: StartWait, ahead: ReadAhead | None
-) -> Stores:
+def _open_files(options: FileStoreOptions, lock: NodeLock, wait: StartWait) -> Stores:
     options.check_folders()
-
-    def sleep(seconds: float) -> None:
-        if ahead is not None:
-            ahead.look()
-        wait.sleep(seconds)
-
     try:
         while True:
-            lock.await_free(options.lock_timeout_ms, sleep=sleep, on_wait=wait.waits)
+            lock.await_free(options.lock_timeout_ms, sleep=wait.sleep, on_wait=wait.waits)
             try:
-                return _open_free_files(options, lock, wait, ahead)
+                return _open_free_files(options, lock, wait)
             except JournalLocked:
                 # Another one was faster.
                 if options.lock_timeout_ms >= 0:
@@ -350,17 +340,13 @@ def _open_files(
         raise
 
 
-def _open_free_files(
-    options: FileStoreOptions, lock: NodeLock, wait: StartWait, ahead: ReadAhead | None
-) -> Stores:
+def _open_free_files(options: FileStoreOptions, lock: NodeLock, wait: StartWait) -> Stores:
     bindings, messages = Journal(options.bindings), Journal(options.messages)
     try:
         bindings.open()
         messages.open()
         # Behind them: see NodeLock.acquire().
         lock.acquire(sleep=wait.sleep)
-        if ahead is not None:
-            ahead.finish()
         large = LargeFiles(_large_folder(options))
     except BaseException:
         _close_all([messages.close, bindings.close, lock.release])
