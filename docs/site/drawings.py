@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +27,7 @@ PAD: Final = 12
 GAP: Final = 34
 BETWEEN: Final = 64
 BELOW: Final = 30
+LANE: Final = 16
 NODE: Final = r'(\w+)(?:\["([^"]+)"\])?'
 EDGE: Final = re.compile(rf'{NODE}\s*(-->|-\.->)\s*(?:\|"([^"]+)"\|\s*)?{NODE}')
 MESSAGE: Final = re.compile(r"(\w+)(->>|-->>)(\w+): (.+)")
@@ -54,10 +55,14 @@ class _Box:
         return len(self.lines) * LINE + PAD
 
 
+# From, to, its text, whether it is dashed.
+_EdgeOf: TypeAlias = tuple[str, str, str, bool]
+
+
 @dataclass
 class _Chart:
     boxes: dict[str, _Box] = field(default_factory=dict)
-    edges: list[tuple[str, str, str, bool]] = field(default_factory=list)
+    edges: list[_EdgeOf] = field(default_factory=list)
 
     def box(self, name: str, label: str | None) -> str:
         found = self.boxes.setdefault(name, _Box(name, [name]))
@@ -104,11 +109,36 @@ def _flowchart(lines: list[str], *, is_across: bool) -> str:
             raise DrawingError(f"{line!r} is not A --> B or a box")
     _level(chart)
     width, height = _place(chart, is_across=is_across)
-    if any(chart.boxes[to].level < chart.boxes[of].level for of, to, _, _ in chart.edges):
-        height += BELOW + 4
-    parts = [_edge(chart, edge, is_across=is_across) for edge in chart.edges]
+    above = [one for one in chart.edges if is_across and _is_blocked(chart, one)]
+    below = [one for one in chart.edges if _is_back(chart, one, is_across=is_across)]
+    for box in chart.boxes.values():
+        box.y += BELOW * len(above)
+    height += BELOW * len(above + below) + (4 if below else 0)
+    parts = []
+    for one in chart.edges:
+        if one in above:
+            parts.append(_around(chart, one, above.index(one), is_above=True))
+        elif one in below:
+            parts.append(_around(chart, one, below.index(one), is_above=False))
+        else:
+            parts.append(_edge(chart, one, is_across=is_across))
     parts += [_box(box) for box in chart.boxes.values()]
     return _svg(width, height, parts, chart.boxes.values())
+
+
+def _is_back(chart: _Chart, edge: _EdgeOf, *, is_across: bool) -> bool:
+    source, target = chart.boxes[edge[0]], chart.boxes[edge[1]]
+    return target.level < source.level or (target.level == source.level and not is_across)
+
+
+def _is_blocked(chart: _Chart, edge: _EdgeOf) -> bool:
+    """Whether another box stands between two ends of one height."""
+    source, target = chart.boxes[edge[0]], chart.boxes[edge[1]]
+    height = source.y + source.height / 2
+    if abs(target.y + target.height / 2 - height) > 1:
+        return False
+    between = (box for box in chart.boxes.values() if source.level < box.level < target.level)
+    return any(box.y <= height <= box.y + box.height for box in between)
 
 
 def _level(chart: _Chart) -> None:
@@ -149,7 +179,7 @@ def _place(chart: _Chart, *, is_across: bool) -> tuple[float, float]:
     return (along, across + 4) if is_across else (across + 4, along)
 
 
-def _edge(chart: _Chart, edge: tuple[str, str, str, bool], *, is_across: bool) -> str:
+def _edge(chart: _Chart, edge: _EdgeOf, *, is_across: bool) -> str:
     source, target = chart.boxes[edge[0]], chart.boxes[edge[1]]
     if target.level == source.level and is_across:
         is_up = target.y < source.y
@@ -158,8 +188,6 @@ def _edge(chart: _Chart, edge: tuple[str, str, str, bool], *, is_across: bool) -
         beside = (start[0] + end[0]) / 2 + len(edge[2]) * CHARACTER / 2 + PAD
         text = _text(beside, (start[1] + end[1]) / 2 + 4, edge[2], "label")
         return _arrow(start, end, "", is_dashed=edge[3]) + text
-    if target.level <= source.level:
-        return _back(source, target, edge[2], is_dashed=edge[3])
     if is_across:
         start = source.x + source.width, source.y + source.height / 2
         end = target.x, target.y + target.height / 2
@@ -169,14 +197,21 @@ def _edge(chart: _Chart, edge: tuple[str, str, str, bool], *, is_across: bool) -
     return _arrow(start, end, edge[2], is_dashed=edge[3])
 
 
-def _back(source: _Box, target: _Box, label: str, *, is_dashed: bool) -> str:
-    """Draw an edge to an earlier box: down, along below both, and up to it."""
-    first, last = source.x + source.width / 2, target.x + target.width / 2
-    low = max(source.y + source.height, target.y + target.height) + BELOW
-    dash = ' stroke-dasharray="5 4"' if is_dashed else ""
-    way = f"M{first:.1f} {source.y + source.height:.1f} V{low:.1f} H{last:.1f}"
-    tip = _arrow((last, low), (last, target.y + target.height), "", is_dashed=is_dashed)
-    text = _text((first + last) / 2, low - 6, label, "label") if label else ""
+def _around(chart: _Chart, edge: _EdgeOf, lane: int, *, is_above: bool) -> str:
+    """Draw an edge to another box: away from it, along above or below both, and to it."""
+    source, target, label = chart.boxes[edge[0]], chart.boxes[edge[1]], edge[2]
+    first = source.x + source.width / 2 + LANE * lane
+    last = target.x + target.width / 2 - LANE * lane
+    if is_above:
+        begin, end = source.y, target.y
+        along = min(begin, end) - BELOW * (lane + 1) + 8
+    else:
+        begin, end = source.y + source.height, target.y + target.height
+        along = max(begin, end) + BELOW * (lane + 1)
+    dash = ' stroke-dasharray="5 4"' if edge[3] else ""
+    way = f"M{first:.1f} {begin:.1f} V{along:.1f} H{last:.1f}"
+    tip = _arrow((last, along), (last, end), "", is_dashed=edge[3])
+    text = _text((first + last) / 2, along - 6, label, "label") if label else ""
     return f'<path class="line" d="{way}"{dash}/>{tip}{text}'
 
 

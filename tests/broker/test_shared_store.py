@@ -4,10 +4,12 @@ Each is a process of its own, `broker run` on an instance of its own.
 """
 
 import json
+import queue
 import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,8 @@ TABLES = """<store><database-store>
 STORES = {"files": FILES, "tables": TABLES}
 # What a backup says while the primary serves, and when it has stopped in good order.
 WAITS = {"files": "in use by another broker", "tables": "the primary's state is ACTIVE"}
+# And when another backup waits already.
+QUEUES = {"files": "has another backup that waits", "tables": "waiting for the lease held by"}
 STOPPED = {"files": "not active, or was stopped", "tables": "the primary's state is PAUSED"}
 
 
@@ -271,21 +275,44 @@ def test_a_backup_without_failback_keeps_its_place(member, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_second_backup_waits_for_the_first_one(member):
-    primary = member("primary", "files")
-    primary.says("serving at")
-    backup = member("backup", "files")
-    backup.says(WAITS["files"])
-    second = member("backup", "files")
-    second.says("has another backup that waits")
+@pytest.mark.parametrize("kind", STORES)
+def test_backups_of_one_primary_serve_one_after_the_other(member, kind):
+    # A lease of tables that was not given back lasts longer than this test.
+    how = signal.SIGKILL if kind == "files" else signal.SIGTERM
+    serving = member("primary", kind, failover=True)
+    serving.says("serving at")
+    first = member("backup", kind, failover=True)
+    first.says(WAITS[kind])
+    others = [member("backup", kind, failover=True) for _ in range(2)]
+    for one in others:
+        one.says(QUEUES[kind])
 
-    primary.end(signal.SIGKILL)
-    backup.says("serving at")
-    second.says("AMQ221033")
-    backup.end(signal.SIGKILL)
+    served = queue.Queue()
+    for one in others:
+        threading.Thread(target=lambda one=one: (one.says("serving at"), served.put(one))).start()
 
-    second.says("serving at")
-    assert second.end()[0] == 0
+    serving.end(how)
+    first.says("serving at")
+    first.end(how)
+    # Either of the two is next; the other one waits for it.
+    second = served.get(timeout=END_S)
+    assert served.empty()
+    second.end(how)
+
+    assert served.get(timeout=END_S) is not second
+
+
+def test_each_transition_of_the_picture_is_in_the_table_and_tried():
+    guide = (ROOT / "docs/guide/failover.md").read_text()
+    section = guide[guide.index("## States") : guide.index("## In a cluster")]
+    drawn = set(re.findall(r'-->\|"(\d+) ', section))
+    listed = set(re.findall(r"^\| (\d+) \|", section, re.MULTILINE))
+    named = set(re.findall(r"`(test_\w+)`", section))
+    tests = "".join(path.read_text() for path in sorted((ROOT / "tests").rglob("test_*.py")))
+
+    assert drawn == listed
+    assert len(named) > len(drawn)
+    assert {one for one in named if f"def {one}(" not in tests} == set()
 
 
 def test_an_owner_whose_lock_file_was_replaced_stops_and_answers_nobody(member, tmp_path):
