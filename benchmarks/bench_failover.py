@@ -1,7 +1,7 @@
 """A pair on one folder whose primary is killed: how soon the backup serves, and what it costs.
 
     python -m benchmarks.bench_failover [--messages 1000000] [--rounds 3] [--waits 10] [--artemis]
-        [--folder DIR]
+        [--cold] [--folder DIR]
 
 A folder is filled with so many durable messages of 1 KiB in one queue. A primary serves it, a
 backup waits. The primary is killed (kill -9). Shown are seconds from then until a client of the
@@ -9,7 +9,8 @@ backup is told that the queue has all messages: the median and the worst of the 
 the backup waits for some seconds; shown are its share of a processor then, and its memory (VmRSS).
 With `--artemis` a pair of Artemis's does the same on a copy of the folder.
 
-Files are in the page cache, as behind a failure of the process. Prints a line a pair.
+Files are in the page cache, as behind a failure of the process; with `--cold` they are not when the
+backup begins to wait, as on a machine of its own. Prints a line a pair.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -103,7 +105,7 @@ class Theirs:
         place = folder / ("artemis-backup" if is_backup else "artemis-primary")
         place.mkdir()
         options = ("--nio", "--no-autotune", *options_of(data, is_backup=is_backup))
-        # Its `create` has a shared store in a cluster alone; this one names nobody.
+        # Its `create` has a shared store in a cluster alone; this one names none.
         cluster = ("--static-cluster", "tcp://127.0.0.1:1")
         login = ("--cluster-user", USER, "--cluster-password", PASSWORD)
         self._broker = ArtemisBroker(place, (*options, *cluster, *login), memory_mb=JVM_MB)
@@ -135,6 +137,7 @@ def await_messages(port: int, count: int) -> None:
     """Return once a client is told that the queue has all messages."""
     deadline_s = time.monotonic() + TIMEOUT_S
     while True:
+        _await_listener(port, deadline_s)
         try:
             with Client(f"tcp://127.0.0.1:{port}", user=USER, password=PASSWORD) as client:
                 found = client.session().query_queue(QUEUE).message_count
@@ -148,6 +151,16 @@ def await_messages(port: int, count: int) -> None:
         return
 
 
+def _await_listener(port: int, deadline_s: float) -> None:
+    """Return once a broker listens: to ask so costs less than a client that is refused."""
+    while time.monotonic() < deadline_s:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(LOOK_S)
+    raise SystemExit(f"no broker listens at {port}")
+
+
 class Figures(NamedTuple):
     """Of one round: seconds, and what the backup cost that waited: share of a processor, bytes."""
 
@@ -156,11 +169,26 @@ class Figures(NamedTuple):
     memory: int
 
 
-def fail_over(primary: Member, backup: Member, count: int, waits_s: float) -> Figures:
+def forget(data: Path) -> None:
+    """Have no file of a folder in the page cache."""
+    for path in data.rglob("*"):
+        if path.is_file():
+            fd = os.open(path, os.O_RDONLY)
+            # What is not on the disk yet stays.
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+
+
+def fail_over(
+    primary: Member, backup: Member, count: int, waits_s: float, cold: Path | None
+) -> Figures:
     """Let the primary serve, the backup wait, and kill the primary."""
     primary.begin()
     try:
         await_messages(primary.port, count)
+        if cold is not None:
+            forget(cold)
         backup.begin()
         # As long as it starts, it does not only wait.
         time.sleep(waits_s)
@@ -197,6 +225,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--waits", type=float, default=10, help="seconds that a backup waits")
     parser.add_argument("--artemis", action="store_true", help="beside a pair of Artemis's")
+    parser.add_argument("--cold", action="store_true", help="files are not in the page cache")
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -212,8 +241,9 @@ def main() -> None:
             shutil.copytree(folder / "filled", data)
             primary = kind(folder, data, is_backup=False)
             backup = kind(folder, data, is_backup=True)
+            cold = data if arguments.cold else None
             found = [
-                fail_over(primary, backup, arguments.messages, arguments.waits)
+                fail_over(primary, backup, arguments.messages, arguments.waits, cold)
                 for _ in range(arguments.rounds)
             ]
             medians.append(show(name, found))

@@ -154,7 +154,7 @@ class Activation:
             BrokerError: what was loaded cannot be; an address to listen on is taken.
         """
         self._jms_bridges.read()
-        protocols = self._protocols = Protocols(self._clients, self._clients.handlers)
+        protocols = self._protocols = Protocols(self._clients.handlers)
         self._acceptors += listening.make_acceptors(
             self._options.acceptors, protocols, self._environment
         )
@@ -174,12 +174,22 @@ class Activation:
         with uncollected():
             if stores is None:
                 node_id = str(self._environment.ids.time_uuid())
+                protocols.start(self._clients)
                 return self._compose(node_id, NullStorage(), None)
-            return await self._read(stores)
+            return await self._read(stores, protocols)
 
-    async def _read(self, stores: Stores) -> Parts:
+    async def _read(self, stores: Stores, protocols: Protocols) -> Parts:
         data = self.data = StoredData(stores, self._environment.clock)
-        await data.read(self._wait)
+        reading = asyncio.ensure_future(data.read(self._wait))
+        try:
+            # Its thread reads; here are the modules of the protocols imported meanwhile.
+            await asyncio.sleep(0)
+            protocols.start(self._clients)
+        except BaseException:
+            reading.cancel()
+            await asyncio.wait((reading,))
+            raise
+        await reading
         self._lifecycle.recovering()
         storage = StorageManager(
             stores.bindings,

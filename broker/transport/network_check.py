@@ -11,7 +11,6 @@ import ipaddress
 import logging
 import re
 import socket
-import urllib.request
 from dataclasses import dataclass
 from typing import Final
 
@@ -105,6 +104,9 @@ class NetworkCheck:
 
     def _opens(self, url: str) -> bool:
         """Whether a URL answers with success. In a thread: it blocks."""
+        # 2 MB, which a broker that asks no URL does not pay.
+        import urllib.request
+
         try:
             with urllib.request.urlopen(url, timeout=self.timeout_ms / 1000) as answer:
                 answer.read(1)
