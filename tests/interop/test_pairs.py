@@ -27,6 +27,9 @@ USER = ("--cluster-user", "peer", "--cluster-password", "secret")
 FOR_EVER = "reconnectAttempts=-1&initialConnectAttempts=-1&retryInterval=50"
 # Failovers and failbacks of a mixed pair, each way; `effort` of them.
 ROUNDS = 10
+# Of a pair of ours with JMS clients; `effort` of them, and these many messages in each.
+JMS_ROUNDS = 20
+JMS_COUNT = COUNT * 5
 
 
 def member_options(folder, role, other_port):
@@ -201,7 +204,29 @@ def checked(pair):
     return pair.primary.broker(*words).wait(WAIT_S)
 
 
-def test_a_jms_client_that_knows_the_primary_goes_over_to_the_backup(tmp_path):
+def over_and_back_again(pair):
+    """Kill the primary, and have it back; ms until the other one served, each time."""
+    outages_ms = []
+    for taking, step in (
+        (pair.backup, pair.primary.kill),
+        (pair.primary, pair.primary.begin),
+    ):
+        before = taking.log().count("serving at")
+        began_s = time.monotonic()
+        step()
+        deadline_s = began_s + WAIT_S
+        while taking.log().count("serving at") == before:
+            assert time.monotonic() < deadline_s, taking.log()[-3000:]
+            time.sleep(0.01)
+        outages_ms.append(round((time.monotonic() - began_s) * 1000))
+    return outages_ms
+
+
+def test_a_jms_client_that_knows_the_primary_goes_over_to_the_backup_and_back(
+    tmp_path, figures, effort
+):
+    rounds = effort(JMS_ROUNDS)
+    count = JMS_COUNT * rounds
     pair = our_pair(tmp_path)
     with ended(pair), contextlib.ExitStack() as stack:
         pair.primary.start()
@@ -215,14 +240,16 @@ def test_a_jms_client_that_knows_the_primary_goes_over_to_the_backup(tmp_path):
         for client in (producer, consumer):
             stack.callback(client.close)
         options = "&reconnectAttempts=-1&retryInterval=50&callFailoverTimeout=-1"
-        producer.begin("produce", "q", COUNT * 10, options, "id")
-        consumer.begin("consume", "q", COUNT * 10 - 1, options)
+        producer.begin("produce", "q", count, options, "id")
+        consumer.begin("consume", "q", count - 1, options)
         told_of_backup_and_at_work(pair, "q")
         status = checked(pair)
-        pair.primary.kill()
+        outages_ms = [over_and_back_again(pair) for _ in range(rounds)]
         producer.end()
         found = [int(text.rstrip("!")) for text in consumer.end().split()]
 
+    figures("pair with JMS clients", failover_ms=[one for one, _ in outages_ms])
+    figures("pair with JMS clients", failback_ms=[one for _, one in outages_ms])
     assert status == 0, pair.primary.log()[-1000:]
     # What was delivered, and not known to be acknowledged when the broker died, comes again.
-    assert list(dict.fromkeys(found)) == list(range(COUNT * 10))
+    assert list(dict.fromkeys(found)) == list(range(count))

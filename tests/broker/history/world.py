@@ -63,6 +63,7 @@ class World:
     Attributes:
         broker_run: number of the broker's run.
         is_over: the broker is about to end, or has: no client begins anything.
+        may_refuse: its store is away, or it is about to end, while clients work on.
         undecided: XA transactions that were, or may have been, prepared.
         again: messages whose send got no answer, to be sent once more.
         refusals: what the broker refused, by its words.
@@ -84,6 +85,7 @@ class World:
         self.has_large = has_large
         self.broker_run = 0
         self.is_over = False
+        self.may_refuse = False
         self.uri = self.user = self.password = ""
         self._names = itertools.count()
         self.occupied = {queue: asyncio.Lock() for queue in ORDERED}
@@ -144,7 +146,7 @@ class World:
 
     def refused(self, refusal: BrokerRefused) -> None:
         """A broker that is not about to end has no reason to."""
-        if not self.is_over:
+        if not (self.is_over or self.may_refuse):
             self.history.problems.append(f"refused: {type(refusal).__name__}: {refusal}")
 
     def interrupted(self, unit: Unit) -> None:
