@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IN_PROCESS",
     "DemandListener",
+    "GroupTeller",
     "NotificationType",
     "Notifications",
     "NotifyingSink",
@@ -59,7 +60,11 @@ class NotificationType(Enum):
     BROADCAST_GROUP_STOPPED = auto()
     DISCOVERY_GROUP_STARTED = auto()
     DISCOVERY_GROUP_STOPPED = auto()
+    PROPOSAL = auto()
+    PROPOSAL_RESPONSE = auto()
+    UNPROPOSAL = auto()
     # Not of Artemis.
+    GROUP_OWNER = auto()
     NODE_ACTIVE = auto()
     NODE_FAILING_BACK = auto()
     MESSAGES_STRANDED = auto()
@@ -156,6 +161,16 @@ class DemandListener(Protocol):
         """A queue was deleted."""
 
 
+class GroupTeller(Protocol):
+    """Who tells of the owners of message groups."""
+
+    def tell_all(self) -> None:
+        """Tell all owners."""
+
+    def told_all(self) -> None:
+        """Who asked for all hears what happens from now on."""
+
+
 class Notifications(Protocol):
     """Who tells of what happens; a method for each kind of thing it happens to."""
 
@@ -178,6 +193,23 @@ class Notifications(Protocol):
 
     def tell_all(self, queue: Queue) -> None:
         """Tell one queue of all bindings and consumers; what happens next follows behind."""
+
+    def proposal(
+        self,
+        kind: NotificationType,
+        group: str,
+        value: str,
+        alternative: str | None,
+        *,
+        address: str,
+        distance: int,
+    ) -> None:
+        """Tell of PROPOSAL, PROPOSAL_RESPONSE, UNPROPOSAL of a grouping-handler."""
+
+    def group_owner(
+        self, address: str, routing_name: str, bucket: int, epoch: int, cluster_name: str
+    ) -> None:
+        """Tell of GROUP_OWNER."""
 
     def session(self, kind: NotificationType, session: Subject) -> None:
         """Tell of SESSION_CREATED, _CLOSED."""
@@ -233,6 +265,23 @@ class NullNotifier:
         """Nothing."""
 
     def tell_all(self, queue: Queue) -> None:
+        """Nothing."""
+
+    def proposal(
+        self,
+        kind: NotificationType,
+        group: str,
+        value: str,
+        alternative: str | None,
+        *,
+        address: str,
+        distance: int,
+    ) -> None:
+        """Nothing."""
+
+    def group_owner(
+        self, address: str, routing_name: str, bucket: int, epoch: int, cluster_name: str
+    ) -> None:
         """Nothing."""
 
     def session(self, kind: NotificationType, session: Subject) -> None:

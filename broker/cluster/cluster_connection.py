@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from broker.bridges.core.bridge import BridgingBroker
+    from broker.cluster.groups import ClusterGroups
     from broker.cluster.redistribution import Redistribution
     from broker.cluster.stranded import Stranded
     from broker.cluster.told import Told
@@ -134,6 +135,10 @@ class ClusteringBroker(Protocol):
     def consumers_there_changed(self, binding: RemoteQueueBinding) -> None:
         """Consumers of a queue of another broker came or went."""
 
+    @property
+    def groups(self) -> ClusterGroups:
+        """Message groups of the cluster."""
+
 
 class ClusterConnection:
     """See the module's text.
@@ -199,6 +204,26 @@ class ClusterConnection:
             timers=asyncio.get_running_loop(),
             notifications=broker.bridging.notifications,
         )
+        # Of peers that are lost, until they are given up.
+        self._lost: dict[str, asyncio.TimerHandle] = {}
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether all peers that it knows have told what they have."""
+        if not all(one.bindings.is_told for one in self.peers.values()):
+            return False
+        expected = len(self._others())
+        if self.config.discovery_group_ref is not None:
+            # Who is silent so far may be there.
+            expected = max(expected, 1)
+        return len(self.peers) >= expected
+
+    def is_awaited(self, node_id: str) -> bool:
+        """Whether a peer is about to tell what it has."""
+        peer = self.peers.get(node_id)
+        if peer is None or peer.is_left:
+            return False
+        return not peer.bindings.is_told and not peer.bindings.is_given_up
 
     @property
     def is_started(self) -> bool:
@@ -217,6 +242,7 @@ class ClusterConnection:
         self._task = asyncio.get_running_loop().create_task(self._seeking.run())
         self._task.add_done_callback(self._ended)
         self._lost_nodes.start()
+        self._broker.groups.settling.watch(self)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -229,9 +255,13 @@ class ClusterConnection:
             return
         self._lost_nodes.stop()
         self.topology.unlisten(self._hear)
+        self._broker.groups.settling.leave(self)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+        for timer in self._lost.values():
+            timer.cancel()
+        self._lost.clear()
         peers, self.peers = self.peers, {}
         for peer in peers.values():
             peer.bindings.clear()
@@ -403,6 +433,8 @@ class ClusterConnection:
             parse_filter=broker.parse_filter,
             notifications=broker.bridging.notifications,
             on_demand=broker.consumers_there_changed,
+            on_group=broker.groups.told,
+            on_told=lambda: self._told_all(node_id),
         )
         peer = PeerBridge(
             config,
@@ -422,6 +454,7 @@ class ClusterConnection:
             on_scaled_down=lambda target: broker.scaled_down(self, node_id, target),
         )
         self.peers[node_id] = peer
+        self._wait_for(node_id)
         peer.start()
 
     def _changed(self, node_id: str) -> None:
@@ -430,7 +463,35 @@ class ClusterConnection:
         if peer is None:
             return
         if peer.lost_at_s is None:
+            if (lost := self._lost.pop(node_id, None)) is not None:
+                lost.cancel()
             self.topology.reached(node_id, peer)
         else:
             self.topology.disconnected(peer)
             self._seeking.look()
+            self._wait_for(node_id)
+            self._broker.groups.settling.peers_changed()
+
+    def _wait_for(self, node_id: str) -> None:
+        if node_id not in self._lost:
+            delay_s = self.config.connection_ttl_ms / 1000
+            loop = asyncio.get_running_loop()
+            self._lost[node_id] = loop.call_later(delay_s, self._give_up, node_id)
+
+    def _told_all(self, node_id: str) -> None:
+        peer, groups = self.peers[node_id], self._broker.groups
+        if groups.is_started and not peer.bindings.is_pinning and not groups.pins_alone:
+            log.warning(
+                "%s: this node does not keep to the owners of message groups: what is sent to it "
+                "is delivered there or elsewhere; a <grouping-handler> on all nodes pins groups",
+                peer.name,
+            )
+        groups.settling.peers_changed()
+
+    def _give_up(self, node_id: str) -> None:
+        """Others may take over what a peer alone delivers."""
+        self._lost.pop(node_id, None)
+        peer = self.peers.get(node_id)
+        if peer is not None:
+            peer.bindings.give_up()
+            self._broker.groups.settling.peers_changed()

@@ -18,7 +18,7 @@ import logging
 import struct
 from typing import TYPE_CHECKING, Final
 
-from broker.cluster.told import ToldType
+from broker.cluster.told import ToldGroup, ToldType
 from broker.notifications import NotificationType
 from broker.routing.queue_ids import ROUTE_TO
 
@@ -49,10 +49,14 @@ class PeerBindings:
         parse_filter: a selector's text to a Filter; raises BrokerError.
         notifications: who is told on.
         on_demand: called with a binding whose consumers have changed.
+        on_group: called with what the peer tells of groups.
+        on_told: called when the peer has told all that it has.
 
     Attributes:
         by_name: by cluster name.
         is_told: all that the peer has was told since it was connected.
+        is_pinning: the peer keeps to the owners of groups.
+        is_given_up: the peer was not reached for so long that others take over its groups.
     """
 
     def __init__(
@@ -65,6 +69,8 @@ class PeerBindings:
         parse_filter: Callable[[str], Filter | None],
         notifications: Notifications,
         on_demand: Callable[[RemoteQueueBinding], object] = lambda binding: None,
+        on_group: Callable[[ToldGroup], object] = lambda told: None,
+        on_told: Callable[[], object] = lambda: None,
     ) -> None:
         self._name = name
         self._node_id = node_id
@@ -73,20 +79,27 @@ class PeerBindings:
         self._parse_filter = parse_filter
         self._notifications = notifications
         self._on_demand = on_demand
+        self._on_group = on_group
+        self._on_told = on_told
         self.by_name: dict[str, RemoteQueueBinding] = {}
         # By their ids there, also of a peer that has left: messages for it name them so.
         self._by_id: dict[int, RemoteQueueBinding] = {}
         self._is_listening = False
-        self.is_told = False
+        self.is_told = self.is_pinning = self.is_given_up = False
         self._warned: set[str] = set()
 
-    def apply(self, told: Told) -> None:
+    def apply(self, told: Told | ToldGroup) -> None:
         """Take what the peer tells.
 
         Raises:
             BrokerError: a filter cannot be read.
         """
+        if isinstance(told, ToldGroup):
+            if self._is_listening:
+                self._on_group(told)
+            return
         if told.type is ToldType.RESET:
+            self.is_pinning = told.is_pinning
             self._reset()
             return
         if not self._is_listening:
@@ -96,6 +109,7 @@ class PeerBindings:
                 self._remove(binding)
             self._by_id = {one.remote_id: one for one in self.by_name.values()}
             self.is_told = True
+            self._on_told()
         elif told.type is ToldType.BINDING_ADDED:
             self._added(told)
         else:
@@ -117,6 +131,7 @@ class PeerBindings:
 
     def _reset(self) -> None:
         self._is_listening = True
+        self.is_given_up = False
         for binding in self.by_name.values():
             binding.is_connected = False
             self._forget_consumers(binding)
@@ -136,11 +151,14 @@ class PeerBindings:
                         *(self._name, told.cluster_name),
                     )
                 known.is_connected = True
+                known.is_given_up = False
+                known.is_peer_pinning = self.is_pinning
                 return
             self._remove(known)
         filter = None if told.filter is None else self._parse_filter(told.filter)
         binding = self.by_name[told.cluster_name] = self._make(told, filter)
         self._by_id[binding.remote_id] = binding
+        binding.is_peer_pinning = self.is_pinning
         self._registry.add(binding)
         if self._registry.is_used(binding):
             self._notifications.binding(NotificationType.BINDING_ADDED, binding)
@@ -195,6 +213,12 @@ class PeerBindings:
         for binding in self.by_name.values():
             binding.is_connected = False
             self._forget_consumers(binding)
+
+    def give_up(self) -> None:
+        """The peer was not reached for long: others may take over what it alone delivers."""
+        self.is_given_up = True
+        for binding in self.by_name.values():
+            binding.is_given_up = True
 
     def is_stale(self, remote_id: int) -> bool:
         """Forget a queue that the peer refuses; whether it was known."""

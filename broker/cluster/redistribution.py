@@ -4,8 +4,9 @@
         ─▶ redistribution-delay ─▶ each waiting message ─▶ balancing.redistribution_target()
         ─▶ a copy for the store-and-forward queue, the original acknowledged: one transaction
 
-A message stays while a consumer here wants it, whatever that one's credits are, and while it has a
-group. Messages are looked at in their order, and get to the back of the other queue.
+A message stays while a consumer here wants it, whatever that one's credits are. Messages are looked
+at in their order, and get to the back of the other queue. Those of groups and of exclusive queues
+have an owner, and are not moved here: groups.py.
 
 Unlike Artemis, a queue whose consumers all have filters is looked at message by message. An anycast
 queue takes part whatever its name is.
@@ -19,6 +20,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
+from broker.cluster.reading_ahead import POLL_S, read_more
 from broker.errors import BrokerError
 from broker.model.message import GROUP_ID
 from broker.routing.balancing import redistribution_target
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from broker.queues.reference import Reference
     from broker.queues.reference_lists import Cursor
     from broker.routing.addresses import Addresses
+    from broker.routing.bindings import Binding
     from broker.routing.message_mover import Moving
     from broker.routing.remote_bindings import RemoteQueueBinding
 
@@ -42,21 +45,18 @@ log = logging.getLogger("broker.cluster")
 
 # Messages looked at before other work has its turn.
 _LOOK_COUNT: Final = 100
-# Of messages that came meanwhile.
-_POLL_S: Final = 0.1
 # Those that came back to their places in the queue: all are looked at again, at most so often, and
 # so that it takes a twentieth of the time.
 _AGAIN_S: Final = 1.0
 _AGAIN_SHARE: Final = 20
 _FAILED_S: Final = 1.0
-_READ_AHEAD: Final = 1000
 
 
 class Mover(Protocol):
     """Who moves messages; `broker.routing.message_mover` does."""
 
-    def redistribute(self, reference: Reference, target: RemoteQueueBinding) -> Moving:
-        """Move a reference to a queue of another broker; whether it was moved."""
+    def redistribute(self, reference: Reference, target: Binding) -> Moving:
+        """Move a reference to another queue, here or of another broker; whether it was moved."""
 
 
 def is_due(*, delay_ms: int, is_internal: bool, has_demand: bool, takes_all: bool) -> bool:
@@ -235,7 +235,7 @@ class _Look:
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(_POLL_S):
+            async with asyncio.timeout(POLL_S):
                 await self.again.wait()
         except TimeoutError:
             return
@@ -247,7 +247,7 @@ class _Look:
         while not queue.is_deleted and not queue.is_paused:
             reference = cursor.advance()
             if reference is None:
-                if not await self._read_more():
+                if not await read_more(queue):
                     return
                 continue
             count += 1
@@ -257,23 +257,12 @@ class _Look:
                     continue
             await self._consider(reference)
 
-    async def _read_more(self) -> bool:
-        """Have more of the queue's pages read; whether something may have come."""
-        pages = self._queue.pages
-        if pages is None or not pages.unread_count:
-            return False
-        before = self._queue.waiting.count
-        pages.look_ahead(pages.held_count + _READ_AHEAD)
-        if self._queue.waiting.count > before:
-            return True
-        if not pages.is_reading:
-            return False
-        await asyncio.sleep(_POLL_S)
-        return True
-
     async def _consider(self, reference: Reference) -> None:
         message, queue = reference.message, self._queue
-        if message.get(GROUP_ID) is not None or queue.consumers.wants(message):
+        is_owned = message.get(GROUP_ID) is not None or (
+            queue.binding.exclusive and queue.admission is not None
+        )
+        if is_owned or queue.consumers.wants(message):
             return
         try:
             position, target = self._target(queue, message, self._position)

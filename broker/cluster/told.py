@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
+from broker.cluster.group_owners import Owner
+
 if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.model.properties import PropertyValue
 
-__all__ = ["Told", "ToldType", "read_told", "subscription_filter"]
+__all__ = ["GroupEvent", "Told", "ToldGroup", "ToldType", "read_told", "subscription_filter"]
 
 
 class ToldType(Enum):
@@ -28,6 +30,20 @@ class ToldType(Enum):
     CONSUMER_CLOSED = auto()
 
 
+_NO_OWNER: Final = Owner(0, "")
+
+
+class GroupEvent(Enum):
+    """What is told of message groups; names as in notifications."""
+
+    PROPOSAL = auto()
+    PROPOSAL_RESPONSE = auto()
+    UNPROPOSAL = auto()
+    # Not of Artemis.
+    GROUP_OWNER = auto()
+
+
+_GROUP_EVENTS: Final = {one.name: one for one in GroupEvent}
 _BY_NAME: Final = {one.name: one for one in ToldType if not one.name.startswith("RESET")}
 
 
@@ -43,6 +59,7 @@ class Told:
         binding_id: in the peer.
         distance: of the queue from the peer.
         filter: of the queue, or of the consumer; None for none.
+        is_pinning: of a RESET: the peer keeps to the owners of groups.
     """
 
     type: ToldType
@@ -52,19 +69,46 @@ class Told:
     binding_id: int = 0
     distance: int = 0
     filter: str | None = None
+    is_pinning: bool = False
 
 
-def read_told(message: Message) -> Told | None:
+@dataclass(frozen=True, slots=True)
+class ToldGroup:
+    """What a peer tells of a group.
+
+    Attributes:
+        event: what happened.
+        group: as the handler knows it; of GROUP_OWNER the routing name.
+        value: the owner that is proposed, refused or freed, as the cluster knows it.
+        alternative: the owner that holds instead; None for none.
+        distance: from the peer of who tells.
+        bucket: of GROUP_OWNER.
+        owner: of GROUP_OWNER.
+    """
+
+    event: GroupEvent
+    group: str
+    value: str = ""
+    alternative: str | None = None
+    distance: int = 0
+    bucket: int = 0
+    owner: Owner = _NO_OWNER
+
+
+def read_told(message: Message) -> Told | ToldGroup | None:
     """Read a notification; None where it is of no concern.
 
     Raises:
         ValueError: something is missing in it.
     """
     if message.get("_AMQ_RESET_QUEUE_DATA"):
-        return Told(ToldType.RESET)
+        return Told(ToldType.RESET, is_pinning=bool(message.get("_QUIVER_PinsGroups")))
     if message.get("_AMQ_RESET_QUEUE_DATA_COMPLETE"):
         return Told(ToldType.RESET_COMPLETE)
-    kind = _BY_NAME.get(str(message.get("_AMQ_NotifType")))
+    name = str(message.get("_AMQ_NotifType"))
+    if name in _GROUP_EVENTS:
+        return _read_group(_GROUP_EVENTS[name], message)
+    kind = _BY_NAME.get(name)
     if kind is None:
         return None
     text = _text(message, "_AMQ_FilterString")
@@ -83,6 +127,24 @@ def read_told(message: Message) -> Told | None:
     if kind is ToldType.BINDING_ADDED and not (told.address and told.routing_name):
         raise ValueError(f"BINDING_ADDED of {cluster_name} without address or routing name")
     return told
+
+
+def _read_group(event: GroupEvent, message: Message) -> ToldGroup:
+    distance = _number(message.get("_AMQ_Distance"))
+    if event is GroupEvent.GROUP_OWNER:
+        routing_name = _text(message, "_AMQ_RoutingName")
+        cluster_name = _text(message, "_AMQ_ClusterName")
+        if routing_name is None or cluster_name is None:
+            raise ValueError("GROUP_OWNER without routing name or _AMQ_ClusterName")
+        epoch = _number(message.get("_QUIVER_GroupEpoch"))
+        bucket = _number(message.get("_QUIVER_GroupBucket"))
+        owner = Owner(epoch, cluster_name)
+        return ToldGroup(event, routing_name, distance=distance, bucket=bucket, owner=owner)
+    group = _text(message, "_JBM_ProposalGroupId")
+    value = _text(message, "_JBM_ProposalValue")
+    if group is None or value is None:
+        raise ValueError(f"{event.name} without _JBM_ProposalGroupId or _JBM_ProposalValue")
+    return ToldGroup(event, group, value, _text(message, "_JBM_ProposalAltValue"), distance)
 
 
 def _text(message: Message, name: str) -> str | None:
@@ -134,7 +196,7 @@ def subscription_filter(
         management_address: its queues are not told.
         notification_address: likewise.
     """
-    types = ", ".join(map(_quoted, _BY_NAME))
+    types = ", ".join(map(_quoted, (*_BY_NAME, *_GROUP_EVENTS)))
     own = (management_address, notification_address)
     return (
         "(_AMQ_Binding_Type <> 2 OR _AMQ_Binding_Type IS NULL) AND "

@@ -44,7 +44,8 @@ def _sections(config: BrokerConfig) -> Iterator[str]:
     plugins = sections.broker_plugins
     foreign = () if plugins is None else plugins.children
     found = {
-        "grouping-handler": cluster.grouping_handler,
+        # Without a cluster there is no other broker to decide for.
+        "grouping-handler": None if cluster.cluster_connections else cluster.grouping_handler,
         "federations": sections.federations,
         "broker-connections": sections.broker_connections,
         "connection-routers": sections.connection_routers,

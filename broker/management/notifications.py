@@ -20,12 +20,19 @@ from broker.model.message import Message
 from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
-from broker.routing.bindings import LocalQueueBinding
+from broker.routing.bindings import BindingType, LocalQueueBinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.notifications import Address, Binding, DemandListener, Origin, Subject
+    from broker.notifications import (
+        Address,
+        Binding,
+        DemandListener,
+        GroupTeller,
+        Origin,
+        Subject,
+    )
     from broker.options import NotificationOptions
     from broker.queues.consumer import Consumer
     from broker.queues.filter import Filter
@@ -50,12 +57,18 @@ CONSUMER_COUNT: Final = "_AMQ_ConsumerCount"
 CONSUMER_NAME: Final = "_AMQ_ConsumerName"
 DISTANCE: Final = "_AMQ_Distance"
 FILTER: Final = "_AMQ_FilterString"
+GROUP_BUCKET: Final = "_QUIVER_GroupBucket"
+GROUP_EPOCH: Final = "_QUIVER_GroupEpoch"
 MESSAGE_ID: Final = "_AMQ_Message_ID"
 NODE_REASON: Final = "_QUIVER_NodeReason"
 STRANDED_NODE: Final = "_QUIVER_StrandedNode"
 STRANDED_COUNT: Final = "_QUIVER_StrandedCount"
 STRANDED_MS: Final = "_QUIVER_StrandedMs"
 NODE_ROLE: Final = "_QUIVER_NodeRole"
+PINS_GROUPS: Final = "_QUIVER_PinsGroups"
+PROPOSAL_ALTERNATIVE: Final = "_JBM_ProposalAltValue"
+PROPOSAL_GROUP: Final = "_JBM_ProposalGroupId"
+PROPOSAL_VALUE: Final = "_JBM_ProposalValue"
 PROTOCOL: Final = "_AMQ_Protocol_Name"
 RESET: Final = "_AMQ_RESET_QUEUE_DATA"
 RESET_COMPLETE: Final = "_AMQ_RESET_QUEUE_DATA_COMPLETE"
@@ -83,10 +96,12 @@ class NotificationMessages:
         postoffice: where messages go. Set once, by the composition root, before the broker is
             active: the post office tells of what happens, too.
         demand: told of queues and consumers here; None in a broker that is alone.
+        groups: tells of the owners of groups; likewise.
     """
 
     postoffice: PostOffice
     demand: DemandListener | None = None
+    groups: GroupTeller | None = None
 
     def __init__(
         self,
@@ -140,14 +155,15 @@ class NotificationMessages:
         """Tell a queue of everything that a peer has to know; what happens next follows behind.
 
         In one turn, so nothing is left out or told twice (PostOfficeImpl.sendQueueInfoToQueue):
-        RESET_QUEUE_DATA, each binding with its consumers, RESET_QUEUE_DATA_COMPLETE. The filter of
-        the queue selects all but the first and the last.
+        RESET_QUEUE_DATA, each binding with its consumers, owners of groups,
+        RESET_QUEUE_DATA_COMPLETE. The filter of the queue selects all but the first and the last.
 
         Raises:
             JournalError: the storage has failed.
         """
         addresses = self.postoffice.addresses
-        self._tell_mark(queue, RESET)
+        groups = self.groups
+        self._tell_mark(queue, RESET, *(() if groups is None else (PINS_GROUPS,)))
         self._only = queue
         try:
             for one in addresses.queues.values():
@@ -163,16 +179,20 @@ class NotificationMessages:
                 self.binding(NotificationType.BINDING_ADDED, remote)
                 for filter in remote.consumers():
                     self.remote_consumer(NotificationType.CONSUMER_CREATED, remote, filter)
+            if groups is not None:
+                groups.tell_all()
         finally:
             self._only = None
         self._tell_mark(queue, RESET_COMPLETE)
+        if groups is not None:
+            groups.told_all()
 
-    def _tell_mark(self, queue: Queue, name: str) -> None:
+    def _tell_mark(self, queue: Queue, *names: str) -> None:
         message = Message(
             queue.name,
             timestamp=self._clock_ms(),
             message_id=self._storage.new_id(),
-            properties=(Property(name, PropertyType.BOOLEAN, True),),
+            properties=[Property(name, PropertyType.BOOLEAN, True) for name in names],
         )
         self.postoffice.enqueuer.put(message, [queue], self._context, None)
 
@@ -267,6 +287,45 @@ class NotificationMessages:
         if self._is_heard:
             wanted = () if filter is None else (_text(FILTER, filter.text),)
             self._tell(kind, *self._place(binding), *wanted)
+
+    def proposal(
+        self,
+        kind: NotificationType,
+        group: str,
+        value: str,
+        alternative: str | None,
+        *,
+        address: str,
+        distance: int,
+    ) -> None:
+        """Tell of PROPOSAL, PROPOSAL_RESPONSE, UNPROPOSAL."""
+        if not self._is_heard:
+            return
+        answer = (_text(PROPOSAL_ALTERNATIVE, alternative),)
+        self._tell(
+            kind,
+            _text(PROPOSAL_GROUP, group),
+            _text(PROPOSAL_VALUE, value),
+            *(answer if kind is NotificationType.PROPOSAL_RESPONSE else ()),
+            _int(BINDING_TYPE, BindingType.LOCAL_QUEUE),
+            _text(ADDRESS, address),
+            _int(DISTANCE, distance),
+        )
+
+    def group_owner(
+        self, address: str, routing_name: str, bucket: int, epoch: int, cluster_name: str
+    ) -> None:
+        """Tell of GROUP_OWNER."""
+        if self._is_heard:
+            self._tell(
+                NotificationType.GROUP_OWNER,
+                _text(ADDRESS, address),
+                _text(ROUTING_NAME, routing_name),
+                _text(CLUSTER_NAME, cluster_name),
+                _int(GROUP_BUCKET, bucket),
+                _long(GROUP_EPOCH, epoch),
+                _int(DISTANCE, 0),
+            )
 
     def session(self, kind: NotificationType, session: Subject) -> None:
         """Tell of SESSION_CREATED, _CLOSED."""

@@ -9,6 +9,7 @@ cdef class QueueContents:
     cdef object __weakref__
     cdef public object binding
     cdef public object clock_ms
+    cdef public object admission
     cdef public bint has_expiring
     cdef public bint is_deleted
     cdef public bint is_durable

@@ -25,6 +25,7 @@ from broker.queues.schedule import Schedule
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from broker.model.message import Message
     from broker.ports import Settings, Timer, Timers
     from broker.queues.pages import QueuePages
     from broker.queues.reference import Reference
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from broker.settings.settings import AddressSettings
     from broker.storage.manager import StorageManager
 
-__all__ = ["LOOK_COUNT_MAX", "DeadLetterHandler", "QueueContents"]
+__all__ = ["LOOK_COUNT_MAX", "DeadLetterHandler", "GroupAdmission", "QueueContents"]
 
 # References scanned in one turn (QueueImpl.MAX_DELIVERIES_IN_LOOP).
 LOOK_COUNT_MAX: Final = 1000
@@ -55,6 +56,16 @@ class DeadLetterHandler(Protocol):
         """Move a reference, which waits or is being delivered, to the expiry address."""
 
 
+class GroupAdmission(Protocol):
+    """Who knows which message groups a queue of a cluster may deliver."""
+
+    def placed(self, queue: QueueContents, message: Message) -> None:
+        """A message waits in a queue."""
+
+    def may_deliver(self, queue: QueueContents, message: Message) -> bool:
+        """Whether the queue has the message's group, or the message is in none."""
+
+
 class QueueContents:
     """See the module's text.
 
@@ -75,6 +86,7 @@ class QueueContents:
         undecided_count: sent to it, and not there yet: not durable, or in an open transaction.
         has_expiring: it had a message that expires.
         is_deleted: it is gone.
+        admission: asked before messages of groups are delivered; None in a broker that is alone.
     """
 
     def __init__(
@@ -101,6 +113,7 @@ class QueueContents:
         self.name = binding.name
         self.is_durable = is_durable
         self.is_deleted = False
+        self.admission: GroupAdmission | None = None
         self.waiting = PriorityList()
         # What it has in pages, while its address has any.
         self.pages: QueuePages | None = None

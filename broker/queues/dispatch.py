@@ -123,6 +123,7 @@ class _CursorTurn:
         cursor = consumer.cursor
         assert cursor is not None, "every consumer of such a queue has one"
         wanted, groups = consumer.filter, self._groups
+        admission = self._queue.admission
         while self.count < LOOK_COUNT_MAX:
             reference = cursor.advance()
             if reference is None:
@@ -138,6 +139,8 @@ class _CursorTurn:
                 owner = groups.owner(key)
                 if owner is not None and owner is not consumer:
                     continue
+            if admission is not None and not admission.may_deliver(self._queue, message):
+                continue
             return reference
         return None
 

@@ -119,6 +119,11 @@ class Queue(QueueContents):
         return f"Queue({self.name!r}, {self.message_count} messages)"
 
     @property
+    def has_groups(self) -> bool:
+        """Whether it has had messages of groups, or is exclusive."""
+        return self._has_groups or self.binding.exclusive
+
+    @property
     def consumer_count(self) -> int:
         """How many consumers it has, browsers included."""
         return self.consumers.count + len(self.browsers)
@@ -172,6 +177,8 @@ class Queue(QueueContents):
 
     def _place(self, reference: Reference) -> None:
         message = reference.message
+        if self.admission is not None:
+            self.admission.placed(self, message)
         if message.expiration:
             self.has_expiring = True
         if (

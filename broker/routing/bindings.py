@@ -179,6 +179,16 @@ class Binding:
         """Whether what it takes gets there now."""
         return True
 
+    @property
+    def is_exclusive_queue(self) -> bool:
+        """Whether all messages of the queue go to one consumer, as far as this broker knows."""
+        return False
+
+    @property
+    def pins_groups(self) -> bool:
+        """Whether its broker delivers messages of groups that it has alone."""
+        return True
+
     def is_queue(self, name: str) -> bool:
         """Whether it leads to the queue of this name, here or in another broker."""
         return self.unique_name == name
@@ -236,6 +246,11 @@ class LocalQueueBinding(Binding):
     def has_consumer_for(self, message: Message) -> bool:
         """Whether one of its consumers takes it; credits do not matter."""
         return self.queue.has_consumer_for(message)
+
+    @property
+    def is_exclusive_queue(self) -> bool:
+        """Whether all its messages go to one consumer."""
+        return self.queue.binding.exclusive
 
     def route(self, message: Message, routing: RoutingContext) -> None:
         """Let the queue get it."""

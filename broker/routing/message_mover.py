@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from broker.ports import Timer, Timers
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference, ReferenceQueue
+    from broker.routing.bindings import Binding
     from broker.routing.message_copies import MessageCopies
     from broker.routing.postoffice import PostOffice
     from broker.routing.remote_bindings import RemoteQueueBinding
@@ -150,8 +151,8 @@ class MessageMover:
         tx.commit(self._context, self._moved)
         return True
 
-    def redistribute(self, reference: Reference, target: RemoteQueueBinding) -> Moving:
-        """Move a reference that waits to a queue of another broker; whether it was moved.
+    def redistribute(self, reference: Reference, target: Binding) -> Moving:
+        """Move a reference that waits to another queue; whether it was moved.
 
         Its message keeps its address, its time and what else it has (PostOffice.redistribute).
 

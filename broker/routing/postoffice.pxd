@@ -25,6 +25,7 @@ cdef class PostOffice:
     cdef public object addresses
     cdef public object duplicates
     cdef public Enqueuer enqueuer
+    cdef public object grouping
     cdef public object paging
 
     cpdef Route route_of(self, address)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import broker.routing.bindings as bindings
 from broker.errors import BrokerError, broker_error
 from broker.model.address import split_fqqn
+from broker.model.message import GROUP_ID
 from broker.routing.cached_routes import CachedRoute
 from broker.routing.duplicates import BRIDGE_ID
 from broker.routing.enqueuer import Enqueuer
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from broker.routing.addresses import Addresses
     from broker.routing.bindings import RoutingContext
     from broker.routing.duplicates import DuplicateCache, DuplicateCaches
+    from broker.routing.grouping import Grouping
     from broker.routing.message_copies import MessageCopies
     from broker.storage.context import OperationContext
     from broker.storage.manager import StorageManager
@@ -88,6 +90,7 @@ class PostOffice:
 
     Attributes:
         enqueuer: for what goes to a queue without being routed.
+        grouping: which queue of a cluster has which groups; None in a broker that is alone.
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class PostOffice:
         self._transactions = transactions
         self._copies = copies
         self.enqueuer = Enqueuer(addresses, paging, storage)
+        self.grouping: Grouping | None = None
         self._counters = counters
         self._routes: dict[str, Route] = {}
         self._version = -1
@@ -182,6 +186,7 @@ class PostOffice:
             address is None
             or route.diverts
             or route.remote
+            or (self.grouping is not None and self.grouping.pins_alone)
             or not route.has_queues
             or limits_lifetime(settings)
         ):
@@ -447,6 +452,16 @@ class PostOffice:
             self._to_named_queues(message, ids, routing)
             if routing.queues:
                 return
+        grouping = self.grouping
+        if grouping is not None and (
+            (route.is_exclusive and route.remote)
+            or (message.has_own_properties and message.get(GROUP_ID) is not None)
+        ):
+            for group in route.groups_for(message, queue_name):
+                chosen = grouping.binding_for(group.bindings, group.next_for, message)
+                if chosen is not None:
+                    chosen.route(message, routing)
+            return
         if queue_name is None:
             route.route(message, routing)
             return

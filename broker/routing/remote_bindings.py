@@ -73,6 +73,8 @@ class RemoteQueueBinding(Binding):
         forwarding: as given.
         mode: as given.
         is_connected: the peer is reached.
+        is_given_up: it was not reached for so long that others take over its message groups.
+        is_peer_pinning: the peer keeps to the owners of groups, as all of our brokers do.
         filters: of its consumers with a filter: how many have it, by its text.
         unfiltered_count: of its consumers without one.
     """
@@ -106,6 +108,8 @@ class RemoteQueueBinding(Binding):
         self.forwarding = forwarding
         self.mode = mode
         self.is_connected = True
+        self.is_given_up = False
+        self.is_peer_pinning = False
         self.unfiltered_count = 0
         self.filters: dict[str, tuple[Filter, int]] = {}
         self._property = ROUTE_TO + forwarding.name
@@ -159,6 +163,11 @@ class RemoteQueueBinding(Binding):
     def is_reached(self) -> bool:
         """Whether the peer is connected."""
         return self.is_connected
+
+    @property
+    def pins_groups(self) -> bool:
+        """Whether the peer keeps to the owners of groups."""
+        return self.is_peer_pinning
 
     def cluster_name(self, node_id: str) -> str:
         """Give the name by which a cluster knows the queue."""

@@ -7,7 +7,7 @@ from broker.routing.bindings cimport Binding, RoutingContext
 
 
 cdef class RoutingGroup:
-    cdef list _bindings
+    cdef public list bindings
     cdef Py_ssize_t _position
 
     @cython.locals(bindings=list, count=Py_ssize_t, position=Py_ssize_t, binding=Binding)
@@ -21,6 +21,7 @@ cdef class BalancedGroup(RoutingGroup):
 
 
 cdef class Route:
+    cdef list _alone_groups
     cdef list _anycast_groups
     cdef dict _by_name
     cdef list _multicast_alone
@@ -28,6 +29,7 @@ cdef class Route:
     cdef dict _named_groups
     cdef public list anycast
     cdef public list diverts
+    cdef public bint is_exclusive
     cdef public list multicast
     cdef public list remote
 

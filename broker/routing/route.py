@@ -36,17 +36,21 @@ _DIVERT: Final = BindingType.DIVERT
 
 
 class RoutingGroup:
-    """Bindings with one routing name: each message goes to one of them."""
+    """Bindings with one routing name: each message goes to one of them.
 
-    __slots__ = ("_bindings", "_position")
+    Attributes:
+        bindings: of the group.
+    """
+
+    __slots__ = ("_position", "bindings")
 
     def __init__(self, bindings: list[Binding]) -> None:
-        self._bindings = bindings
+        self.bindings = bindings
         self._position = 0
 
     def next_for(self, message: Message) -> Binding | None:
         """Give the binding whose turn it is; those with a consumer for the message come first."""
-        bindings = self._bindings
+        bindings = self.bindings
         count = len(bindings)
         if count == 1:
             binding = bindings[0]
@@ -84,11 +88,11 @@ class BalancedGroup(RoutingGroup):
 
     def next_for(self, message: Message) -> Binding | None:
         """Give the binding whose turn it is, by the mode."""
-        chosen = choose(self._bindings, self._position, message, self._mode)
+        chosen = choose(self.bindings, self._position, message, self._mode)
         if chosen is None:
             return None
         self._position = chosen + 1
-        return self._bindings[chosen]
+        return self.bindings[chosen]
 
 
 class Route:
@@ -103,9 +107,11 @@ class Route:
         anycast: bindings to queues, here or in other brokers.
         multicast: likewise.
         diverts: all others.
+        is_exclusive: a queue here is exclusive.
     """
 
     __slots__ = (
+        "_alone_groups",
         "_anycast_groups",
         "_by_name",
         "_multicast_alone",
@@ -113,6 +119,7 @@ class Route:
         "_named_groups",
         "anycast",
         "diverts",
+        "is_exclusive",
         "multicast",
         "remote",
     )
@@ -143,6 +150,11 @@ class Route:
         groups = _by_routing_name(self.multicast)
         self._multicast_alone = [some[0] for some in groups if len(some) == 1]
         self._multicast_groups = [_group(some) for some in groups if len(some) > 1]
+        self._alone_groups: list[RoutingGroup] | None = None
+        self.is_exclusive = False
+        for binding in (*self.anycast, *self.multicast):
+            if binding.is_exclusive_queue:
+                self.is_exclusive = True
 
     @property
     def has_queues(self) -> bool:
@@ -162,6 +174,30 @@ class Route:
             some = [one for one in (*self.anycast, *self.multicast) if one.is_queue(name)]
             group = self._named_groups[name] = _group(some)
         return group.next_for(message)
+
+    def groups_for(self, message: Message, queue_name: str | None) -> list[RoutingGroup]:
+        """Give the groups of bindings of which each has one that gets a message.
+
+        Args:
+            message: that comes.
+            queue_name: that its address names; None for none.
+        """
+        routing_type = message.routing_type
+        found: list[RoutingGroup] = []
+        if queue_name is not None:
+            named = []
+            for binding in (*self.anycast, *self.multicast):
+                if binding.is_queue(queue_name) and routing_type in (None, binding.routing_type):
+                    named.append(binding)  # noqa: PERF401 - a comprehension's variable has no type.
+            return [_group(named)] if named else []
+        if routing_type is not _ANYCAST:
+            if self._alone_groups is None:
+                self._alone_groups = [_group([one]) for one in self._multicast_alone]
+            found += self._alone_groups
+            found += self._multicast_groups
+        if routing_type is not _MULTICAST:
+            found += self._anycast_groups
+        return found
 
     def divert(self, message: Message, routing: RoutingContext) -> bool:
         """Let the diverts take their part of a message; whether that was all of it.

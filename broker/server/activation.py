@@ -265,7 +265,8 @@ class Activation:
         configuration = self._options.configuration
         security = configuration.security
         if configuration.cluster.cluster_connections:
-            self._clustering = Clustering(self._options, parts, bridging)
+            recorded = () if self.data is None else self.data.settings
+            self._clustering = Clustering(self._options, parts, bridging, node_id, recorded)
         return ClusterManager(
             configuration.cluster,
             connectors=parts.stored_connectors.by_name,

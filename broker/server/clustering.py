@@ -16,10 +16,15 @@ from broker.selector.filters import parse_filter
 from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from broker.cluster.cluster_connection import ClusterConnection
+    from broker.cluster.grouping_handler import GroupingHandler
     from broker.cluster.redistribution import Redistribution
     from broker.cluster.stranded import Stranded
+    from broker.config.cluster import GroupingHandler as GroupingConfig
     from broker.model.message import Message
+    from broker.model.wire import WireRecord
     from broker.options import BrokerOptions
     from broker.queues.filter import Filter
     from broker.queues.queue import Queue
@@ -33,23 +38,38 @@ log = logging.getLogger("broker.cluster")
 
 
 class Clustering:
-    """See the module's text. Implements `broker.cluster.cluster_connection.ClusteringBroker`.
+    """See the module's text.
+
+    Implements `broker.cluster.cluster_connection.ClusteringBroker` and
+    `broker.notifications.DemandListener`.
 
     Args:
         options: of the broker.
         parts: of the broker.
         bridging: what bridges ask.
+        node_id: of the broker.
+        recorded: what the start found in the bindings journal.
 
     Attributes:
         bridging: as given.
+        groups: message groups and exclusive queues with one owner in the cluster.
         remote: queues of other brokers.
         redistribution: moves messages to brokers that have consumers for them.
         stranded: messages that wait although a consumer takes them.
     """
 
-    def __init__(self, options: BrokerOptions, parts: Parts, bridging: Bridging) -> None:
-        # A broker without cluster connections does not load it.
+    def __init__(
+        self,
+        options: BrokerOptions,
+        parts: Parts,
+        bridging: Bridging,
+        node_id: str,
+        recorded: Iterable[tuple[int, WireRecord]],
+    ) -> None:
+        # A broker without cluster connections does not load them.
+        from broker.cluster.groups import ClusterGroups
         from broker.cluster.redistribution import Redistribution
+        from broker.cluster.settling import SETTLES_S
         from broker.cluster.stranded import Stranded
         from broker.server.following import Following
 
@@ -75,7 +95,6 @@ class Clustering:
             parts.counters,
             (self.management_address, self.notification_address),
         )
-        parts.notifications.demand = self.redistribution
         self.stranded: Stranded = Stranded(
             addresses.queues,
             self.remote,
@@ -83,8 +102,38 @@ class Clustering:
             options.configuration.watch.stranded_message_period_ms,
             (self.management_address, self.notification_address),
         )
-        # Of queues that the start found.
-        self.consumers_there_changed = self.redistribution.consumers_there_changed
+        cluster = options.configuration.cluster
+        config = cluster.grouping_handler
+        handler = self._grouping_handler(config, recorded)
+        self.groups = ClusterGroups(
+            node_id=node_id,
+            addresses=addresses,
+            notifications=parts.notifications,
+            mover=parts.dead_letters,
+            counters=parts.counters,
+            handler=handler,
+            own_addresses=(self.management_address, self.notification_address),
+            settles_s=SETTLES_S if config is None else config.timeout_ms / 1000,
+        )
+        distributes = any(one.load_balancing.distributes for one in cluster.cluster_connections)
+        if distributes or handler is not None:
+            self.groups.start()
+            parts.postoffice.grouping = self.groups
+            parts.notifications.groups = self.groups
+        parts.notifications.demand = self
+
+    def _grouping_handler(
+        self, config: GroupingConfig | None, recorded: Iterable[tuple[int, WireRecord]]
+    ) -> GroupingHandler | None:
+        from broker.cluster.grouping_handler import LocalGroupingHandler, RemoteGroupingHandler
+        from broker.config.cluster import GroupingType
+
+        notifications = self._parts.notifications
+        if config is None:
+            return None
+        if config.type is GroupingType.LOCAL:
+            return LocalGroupingHandler(config, notifications, self._parts.storage, recorded)
+        return RemoteGroupingHandler(config, notifications)
 
     def stop(self) -> None:
         """Redistribute nothing any more, and look for nothing. Idempotent."""
@@ -92,7 +141,32 @@ class Clustering:
         self.redistribution.stop()
         for task in self._tasks:
             task.cancel()
+        self.groups.stop()
         self._parts.notifications.demand = None
+
+    # --- queues and consumers here ------------------------------------------------------------
+
+    def consumers_changed(self, queue: Queue) -> None:
+        """A consumer of a queue here came or went."""
+        self.redistribution.consumers_changed(queue)
+        self.groups.consumers_changed(queue)
+
+    def queue_added(self, queue: Queue) -> None:
+        """A queue was made, or changed."""
+        self.groups.queue_added(queue)
+        self.redistribution.queue_added(queue)
+
+    def queue_removed(self, name: str) -> None:
+        """A queue was deleted, here or in another broker."""
+        self.redistribution.queue_removed(name)
+        self.groups.queue_removed(name)
+
+    # --- other brokers ------------------------------------------------------------------------
+
+    def consumers_there_changed(self, binding: RemoteQueueBinding) -> None:
+        """Consumers of a queue of another broker came or went."""
+        self.redistribution.consumers_there_changed(binding)
+        self.groups.consumers_there_changed(binding)
 
     def _promoted(self, binding: RemoteQueueBinding) -> None:
         """Tell of a queue that is reached by another way now."""

@@ -170,8 +170,8 @@ async def test_the_delay_counts_from_the_last_consumer_and_a_new_one_ends_it():
 
 @pytest.mark.slow
 @asynchronous
-async def test_grouped_messages_stay_with_their_node():
-    mesh = Mesh(2, queues=Q)
+async def test_grouped_messages_stay_with_their_node_where_nothing_is_distributed():
+    mesh = Mesh(2, queues=Q, mode="OFF_WITH_REDISTRIBUTION")
     async with mesh.serving() as nodes:
         await send(nodes[0], "q", "one", properties={"_AMQ_GROUP_ID": "g"})
         await send(nodes[0], "q", "other")

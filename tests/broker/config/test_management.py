@@ -83,6 +83,17 @@ def test_what_changes_nothing_is_named(configured):
     ]
 
 
+def test_a_grouping_handler_takes_effect_in_a_cluster(configured):
+    config = configured(
+        '<connectors><connector name="c">tcp://h:1</connector></connectors>'
+        '<grouping-handler name="g"><type>REMOTE</type></grouping-handler><cluster-connections>'
+        '<cluster-connection name="m"><connector-ref>c</connector-ref><static-connectors/>'
+        "</cluster-connection></cluster-connections>"
+    )
+
+    assert without_effect(config) == []
+
+
 @pytest.mark.parametrize(
     ("bootstrap", "found"),
     [
