@@ -63,7 +63,7 @@ class BrokerTraces(BrokerPart):
             for name in self._addresses.by_name
             if (cache := self._broker.postoffice.duplicates.find(f"BRIDGE.{name}")) is not None
         )
-        journal = self._journal
+        journal = self._traced_journal
         ids = []
         if journal is not None:
             for record in (
@@ -81,14 +81,14 @@ class BrokerTraces(BrokerPart):
         return (yield from self._answer(list(dict.fromkeys(ids)), is_arrived=is_arrived))
 
     @property
-    def _journal(self) -> JournalOptions | None:
+    def _traced_journal(self) -> JournalOptions | None:
         store = self._broker.options.store
         return store.messages if isinstance(store, FileStoreOptions) else None
 
     def _answer(
         self, ids: list[int], *, is_arrived: bool | None
     ) -> Generator[float | None, None, str]:
-        journal = self._journal
+        journal = self._traced_journal
         messages = []
         seen: set[int] = set()
         while ids and len(seen) < COPIES_MAX:
