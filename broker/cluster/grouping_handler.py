@@ -4,7 +4,7 @@
     REMOTE   all others ask it:  PROPOSAL ─▶ … ─▶ PROPOSAL_RESPONSE, and remember the answer
 
 A group is known as `<group id>.<routing name>`, and an owner by the name by which the cluster knows
-its queue. A group is free again if its queue is removed, or if nobody has used it for
+its queue. A group is free again if its queue is removed, or if it was not used for
 group-timeout: UNPROPOSAL tells of that.
 
 Nothing waits here: who proposes hears of the answer later, by `on_decided`. A REMOTE asks 10 times,

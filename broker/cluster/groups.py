@@ -8,10 +8,9 @@ Without a grouping-handler brokers agree among themselves (group_owners.py): who
 tells the others, and a broker that joins is told all owners. With one, the LOCAL handler decides
 (grouping_handler.py); exclusive queues go by the agreement all the same.
 
-An owner is followed by another one
-    at once                    if its broker stops in good order, or the queue is deleted
-    after connection-ttl       if its broker is not reached: what comes meanwhile waits for it
-    after redistribution-delay if it has no consumer, and another one has (handover.py)
+An owner whose broker stops in good order, or whose queue is deleted, is followed by another one at
+once. If its broker is not reached, what comes waits for it, for connection-ttl. If it has no
+consumer and another one has, that one follows after redistribution-delay (handover.py).
 
 A broker that starts delivers nothing of groups before its peers have told what they know, for
 SETTLES_S at most.

@@ -92,7 +92,7 @@ class Settling:
         self._on_changed()
 
     def stop(self) -> None:
-        """Wait for nobody any more. Idempotent."""
+        """Do not wait for peers any more. Idempotent."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
