@@ -4,13 +4,13 @@
         [--brokers ours,artemis] [--folder DIR]
 
 Two brokers, each a process with files of its own. So many durable messages wait in a queue of the
-first; then a bridge is made by management, with everything by default, and the time is taken until
-the second has all of them on its disk. `--latency` adds a pass in which the bridge goes through a
-relay that holds everything back for half of so many milliseconds in each direction: a user-space
-link with that round trip, a process of its own. Kinds take turns within a round; brokers and queues
-of a kind stay. Prints a line a kind and link: the median, the slowest and fastest round, and ours
-over each other kind. The claim: at least 1.5 of Artemis on loopback; over the link not below 0.8 of
-the own figure on loopback.
+first. Then a bridge is made by management, with everything by default. The time is taken until the
+second has all of them on its disk. `--latency` adds a pass in which the bridge goes through a
+relay, a process of its own. It holds everything back for half of so many milliseconds in each
+direction: a user-space link with that round trip. Kinds take turns within a round; brokers and
+queues of a kind stay. Prints a line a kind and link: the median, the slowest and fastest round, and
+ours over each other kind. The claim: at least 1.5 of Artemis on loopback; over the link not below
+0.8 of the own figure on loopback.
 """
 
 from __future__ import annotations

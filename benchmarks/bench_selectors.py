@@ -9,7 +9,7 @@ and are read by this process, which looks at nothing but the frames' headers. Me
 durable, of 100 bytes, and sent in one piece by another connection. Shown are messages a second from
 the first one sent to the last one received, medians of the rounds, and the ratio to Artemis within
 each round. Of ours also the microseconds of a processor that its process has had for each message,
-which other work on the machine changes least, and the bytes that its memory has grown by for each
+which other work on the machine changes least. And the bytes that its memory has grown by for each
 consumer, with a share of the connections.
 
 Asks: are 50,000 messages delivered to 100 consumers with selectors at 2 x Artemis's rate, and what

@@ -67,7 +67,7 @@ ctypedef fused Entry:
 
 
 cdef inline Entry *table_grown(Entry *entries, uint64_t room, uint64_t new_room) noexcept nogil:
-    """The entries in a new table, the old one freed; NULL if there is no memory for it."""
+    """The entries in a new table, the old one freed; NULL if it cannot be allocated."""
     cdef Entry *grown = <Entry *>table_alloc(new_room * sizeof(Entry))
     cdef uint64_t mask = new_room - 1, old, slot
     if grown == NULL:

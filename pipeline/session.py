@@ -158,7 +158,7 @@ def open_session(
         if _MASTER.fullmatch(master) is None or _NOT_TAKEN not in str(error):
             raise
         raise WrongUse(
-            f"what answers at {master} is no master of Spark, or of another version, or takes no"
+            f"what answers at {master} is not a master of Spark, or of another version, or takes no"
             " application"
         ) from error
 

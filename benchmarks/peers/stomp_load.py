@@ -5,8 +5,8 @@
 Each SEND of SIZE bytes asks for a receipt; WINDOW of a producer may be open. KIND is `durable` or
 `volatile`. RATE is that of all producers together, each message at its moment; 0 is as many as it
 goes. Consumers have `ack:auto`. Prints JSON: messages a second that were confirmed and received in
-TIME seconds behind the first WARM seconds, and percentiles of the time from the moment at which a
-message was to be sent to its receipt, in us.
+TIME seconds behind the first WARM seconds, and percentiles in us. These are of the time from the
+moment at which a message was to be sent to its receipt.
 
 Frames are made beforehand and replies are counted, not read: what is measured is the broker.
 """

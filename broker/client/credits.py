@@ -51,7 +51,7 @@ class AddressCredits:
         return reply
 
     def take(self, size: int) -> bool:
-        """Take `size` bytes where they are there and nobody waits; else acquire() decides."""
+        """Take `size` bytes where they are there and no call waits; else acquire() decides."""
         if self._window == UNLIMITED:
             return True
         if self._is_full or self._waiting or size > self._balance:

@@ -2,7 +2,7 @@
 
     begin ─▶ a record for each reference ─▶ commit    nothing waits; a crash leaves all, or none
 
-Nobody else sees this transaction: when it returns, the references may be released, as those that
+No other code sees this transaction: when it returns, the references may be released, as those that
 were acknowledged alone. Artemis has one for each packet (`ServerConsumerImpl.acknowledge`).
 
 Threads: the event loop's alone. Durability: the commit is synced as an acknowledgement alone is.

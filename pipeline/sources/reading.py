@@ -75,11 +75,11 @@ class Reader(DataSourceReader):
         """Take the filters that can be taken exactly; give the others back.
 
         All of them, unless the frame asks for it. Spark (4.1 to 4.3) keeps what a pushdown has
-        planned, tasks and reader, in its PythonDataSourceV2, one object for all uses of a frame
-        (setReadInfo, getOrCreateReadInfo), and not in the scan that it was planned for. Every later
-        use gets it, in this query or the next, with other filters or with none: rows are missing
-        then. A use without filters does not call Python, so no source can be right; the option
-        `where` belongs to the frame, and is.
+        planned, tasks and reader, in its PythonDataSourceV2 (setReadInfo, getOrCreateReadInfo).
+        That is one object for all uses of a frame, not the scan that it was planned for. Every
+        later use gets it, in this query or the next, with other filters or with none: rows are
+        missing then. A use without filters does not call Python, so no source can be right; the
+        option `where` belongs to the frame, and is.
         """
         return self.wanted.take(filters) if self.options.takes_filters else filters
 

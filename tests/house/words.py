@@ -40,7 +40,8 @@ PHRASES = (
 )
 PHRASE = re.compile("|".join(PHRASES), re.IGNORECASE)
 SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`*\d\"'(])")
-# Drawings, tables, tests of doctest and lists of names are no sentences.
+# Lists of names, drawings, tables and tests of doctest are not sentences.
+NAMES = re.compile(r"(?:[\w.]+, )*[\w.]+(?: and [\w.]+)?\.?")
 DRAWN = re.compile(r"[─│▶├└┌┐┘╭╮╰╯▼▲◀→←↑↓|+]|^\s*(>>>|\.\.\.|::)|  +\S+  +")
 
 
@@ -56,15 +57,29 @@ class Finding(NamedTuple):
         return f"{self.file}:{self.line}: {self.why}: {self.text[:90]}"
 
 
+def margin_of(text):
+    """How far to the right the lines of a text begin: its last one, before the closing quotes."""
+    last = text.rpartition("\n")[2]
+    return len(last) if not last.strip() else 0
+
+
 def paragraphs(text, line):
     """(line, text) of the paragraphs of a docstring, a comment or a document."""
     lines, first = [], line
-    is_code = False
+    is_code = is_block = False
+    was_blank = True
+    margin = margin_of(text)
     for number, one in enumerate([*text.split("\n"), ""], line):
+        # A block of code or a table stands behind a blank line, further to the right than the text.
+        indent = len(one) - len(one.lstrip())
+        if one.strip():
+            is_block = indent >= margin + 4 and (was_blank or is_block)
+        was_blank = not one.strip()
         if one.lstrip().startswith("```"):
             is_code = not is_code
             one = ""
-        if is_code or not one.strip() or DRAWN.search(one) or one.lstrip().startswith(("#", "|")):
+        is_prose = not (is_code or is_block or DRAWN.search(one))
+        if not is_prose or not one.strip() or one.lstrip().startswith(("#", "|")):
             if lines:
                 yield first, " ".join(lines)
             lines = []
@@ -90,16 +105,19 @@ def texts_of_python(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value, id(node) in docs
     comment, first, last = [], 0, -1
+    lines = source.split("\n")
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT:
             continue
-        if token.start[0] != last + 1 and comment:
+        is_alone = lines[token.start[0] - 1].lstrip().startswith("#")
+        if comment and not (is_alone and token.start[0] == last + 1):
             yield first, "\n".join(comment), True
             comment = []
         if not comment:
             first = token.start[0]
         comment.append(token.string.lstrip("#").strip())
-        last = token.start[0]
+        # A comment behind code stands for itself.
+        last = token.start[0] if is_alone else -1
     if comment:
         yield first, "\n".join(comment), True
 
@@ -129,7 +147,7 @@ def findings_of(path):
         for number, paragraph in paragraphs(text, line):
             for sentence in SENTENCE.split(paragraph):
                 count = len(sentence.split())
-                if is_prose and count > WORDS_MAX:
+                if is_prose and count > WORDS_MAX and not NAMES.fullmatch(sentence):
                     yield Finding(name, number, f"{count} words", sentence)
                 for found in PHRASE.finditer(sentence):
                     yield Finding(name, number, found[0], sentence)

@@ -156,7 +156,7 @@ def test_what_answers_and_is_no_master_is_told_in_a_line(golden):
         status, lines, _ = pipeline("audit", golden / "broker_basic", "--master", url)
 
     assert status == 2
-    assert lines[-1].startswith(f"pipeline: what answers at {url} is no master of Spark")
+    assert lines[-1].startswith(f"pipeline: what answers at {url} is not a master of Spark")
 
 
 @pytest.mark.slow

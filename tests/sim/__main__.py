@@ -3,7 +3,7 @@
 python -m tests.sim --nodes 5 --seeds 1000 --story partition --jobs 2
 python -m tests.sim --story crashes --seed 17          one seed, and its story made smaller
 python -m tests.sim --file story.txt                   a story written by hand, see story.py
-python -m tests.sim --story crashes --seeds 1000 --hashes   a line each: seed and hash of its trace
+python -m tests.sim --story crashes --seeds 1000 --hashes   a line each: seed, hash of its trace
 """
 
 from __future__ import annotations

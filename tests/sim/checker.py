@@ -50,7 +50,7 @@ class Verdict:
 
 
 def check(history: History, ordered: frozenset[str] = frozenset()) -> Verdict:
-    """Judge a history whose queues were drained at its end.
+    """Check a history whose queues were drained at its end.
 
     Args:
         history: all that was done.

@@ -145,7 +145,7 @@ class GroupCommit:
         self.log.synced = max(self.log.synced, position)
 
     def _sync_now(self, position: int) -> None:
-        """Whoever waits does it."""
+        """The caller that waits does it."""
         if self.log.disk.is_failing:
             self._fail("cannot sync")
         if self.failure is not None:
@@ -246,7 +246,7 @@ class GroupCommit:
         self.reap()
 
     def _sync_what_is_late(self) -> None:
-        """Without a loop: whoever polls does it."""
+        """Without a loop: the caller that polls does it."""
         if self._deadline is not None and self._clock() >= self._deadline:
             self._deadline = None
             self._synced(len(self.log.entries))

@@ -7,9 +7,9 @@
 Many processes share the loop; each is what one event loop is in production. Within a process the
 order is asyncio's: callbacks run in the order in which they were registered, timers in the order
 of their times. What asyncio leaves open the seed decides: which process goes next, which of two
-timers of the same moment, how long a thread takes (`run_in_executor` is a step of the loop), and
-what comes first from several sockets (network.py). A process that is paused runs nothing; its
-timers are late. One that was killed never runs again.
+timers of the same moment, and what comes first from several sockets (network.py). It decides how
+long a thread takes, too: `run_in_executor` is a step of the loop. A process that is paused runs
+nothing; its timers are late. One that was killed never runs again.
 
 A callback belongs to the process in whose context it was registered, as tasks and futures keep it.
 
@@ -134,7 +134,7 @@ class Process:
         # First: what is ready may be all that holds a task.
         self.loop.graveyard.extend(self.tasks)
         for task in self.tasks:
-            # It is no fault of theirs.
+            # That is not their fault.
             task._log_destroy_pending = False
             coroutine = task.get_coro()
             if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
@@ -413,7 +413,7 @@ class SimLoop(asyncio.AbstractEventLoop):
                 result = function(*arguments)
             else:
                 result = self.threads.do(function, *arguments)
-        except Exception as error:  # noqa: BLE001 - whoever asked for it gets it.
+        except Exception as error:  # noqa: BLE001 - the caller that asked gets it.
             future.set_exception(error)
         else:
             future.set_result(result)
@@ -422,7 +422,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         """Nothing: they end where they are used."""
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's.
-        """Nothing: there is no thread."""
+        """Nothing: it has no threads."""
 
     # --- exceptions, ends ---------------------------------------------------------------------
 
@@ -461,7 +461,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         """Let nothing run any more, and free all there is, now or with later loops.
 
         What was killed is freed then, and never before: the ends of its blocks run there, where
-        nothing comes of them and nobody hears what they say.
+        nothing comes of them.
         """
         self._is_closed = True
         for process in self._processes:

@@ -283,7 +283,7 @@ class Network:
         """
         host = self._here()[1]
         if address not in (None, "", "0.0.0.0", "127.0.0.1", "localhost", host.address, host.name):
-            raise OSError(errno.EADDRNOTAVAIL, f"{address} is no address of {host.name}")
+            raise OSError(errno.EADDRNOTAVAIL, f"{address} is not an address of {host.name}")
         bound = BoundSocket(host, port or self._free_port())
         if bound.port in host.listeners:
             raise OSError(errno.EADDRINUSE, f"{host.name}: port {bound.port} is taken")

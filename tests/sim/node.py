@@ -153,7 +153,7 @@ class _Work(Future):  # type: ignore[type-arg]
             return
         try:
             result = work()
-        except Exception as error:  # noqa: BLE001 - whoever asked for it gets it.
+        except Exception as error:  # noqa: BLE001 - the caller that asked gets it.
             self.set_exception(error)
         else:
             self.set_result(result)
@@ -195,7 +195,7 @@ class SeededExecutor(Executor):
 
 
 class _SteppedWork(_Work):
-    """Whoever waits for it does it."""
+    """The caller that waits for it does it."""
 
     def __init__(self, executor: SeededExecutor, work: Callable[[], Any]) -> None:
         super().__init__(work)

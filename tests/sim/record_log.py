@@ -195,9 +195,9 @@ def operations_of(prepared: PreparedTransaction) -> list[Entry]:
 def number_of(value: Any) -> int:
     """An id."""
     if not isinstance(value, int):
-        raise TypeError(f"{value!r} is no id")
+        raise TypeError(f"{value!r} is not an id")
     if not -(2**63) <= value < 2**63:
-        raise OverflowError(f"{value} is no id")
+        raise OverflowError(f"{value} is not an id")
     return value
 
 
@@ -209,9 +209,9 @@ def tx_of(value: Any, *, is_needed: bool = False) -> int | None:
 def type_of(value: Any) -> int:
     """A user type."""
     if not isinstance(value, int):
-        raise TypeError(f"{value!r} is no user type")
+        raise TypeError(f"{value!r} is not a user type")
     if not 0 <= value < 256:
-        raise ValueError(f"{value} is no user type")
+        raise ValueError(f"{value} is not a user type")
     return value
 
 

@@ -6,10 +6,10 @@ from tests.broker.history.record import Wait
 from tests.broker.history.telling import ORDERED, Story
 from tests.sim.checker import check
 
-# Line by line: `send KEYS [OUTCOME] [to QUEUES] [by PRODUCER] [group NAME] [with id] [on ADDRESS]`,
-# `take KEYS [OUTCOME] [from QUEUE] [count N] [copy N] [body TEXT] [ends OUTCOME]`, `answer KEYS` of
-# what was taken last, in the same unit, `end OUTCOME` of that, `subscribe QUEUE [OUTCOME]`,
-# `drop QUEUE`, `crash`, `wait`, `over`.
+# Line by line: `send KEYS [OUTCOME] [to QUEUES] [by PRODUCER] [group NAME] [with id] [on ADDRESS]`;
+# `take KEYS [OUTCOME] [from QUEUE] [count N] [copy N] [body TEXT] [ends OUTCOME]`; `answer KEYS` of
+# what was taken last, in the same unit; `end OUTCOME` of that; `subscribe QUEUE [OUTCOME]`;
+# `drop QUEUE`; `crash`; `wait`; `over`.
 HISTORIES = {
     "sent and taken": ("send a; take a", ""),
     "sent in one transaction": ("send a b c; take a b c", ""),

@@ -381,7 +381,7 @@ def encode_head(command: str, headers: Iterable[tuple[str, str]], version: Versi
             f"{escape_name(name, version)}:{escape(value, version)}" for name, value in headers
         ]
     lines.append("\n")
-    # Half of a surrogate pair, which Java's texts may have, is no character.
+    # Half of a surrogate pair, which Java's texts may have, cannot be encoded.
     return "\n".join(lines).encode("utf-8", "replace")
 
 

@@ -167,7 +167,7 @@ def message_head(
     if body_size and is_text and version is not Version.V1_0:
         lines.append(f"content-length:{body_size}")
     lines.append("\n")
-    # Half of a surrogate pair, which Java's texts may have, is no character.
+    # Half of a surrogate pair, which Java's texts may have, cannot be encoded.
     return "\n".join(lines).encode("utf-8", "replace")
 
 

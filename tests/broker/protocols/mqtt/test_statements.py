@@ -62,7 +62,7 @@ STATEMENTS = {
     "MQTT-3.1.2-9": ("its flags stand for fields of the payload", [ROUND, BAD]),
     "MQTT-3.1.2-10": ("a will goes once it is published, or by DISCONNECT 0x00", [WILL]),
     "MQTT-3.1.2-11": ("without a will its QoS is 0", [BAD]),
-    "MQTT-3.1.2-12": ("there is no will of QoS 3", [BAD]),
+    "MQTT-3.1.2-12": ("a will of QoS 3 is refused", [BAD]),
     "MQTT-3.1.2-13": ("without a will its RETAIN is 0", [BAD]),
     "MQTT-3.1.2-14": ("a will without RETAIN is not retained", [WILL]),
     "MQTT-3.1.2-15": ("one with RETAIN is", [WILL]),

@@ -80,7 +80,7 @@ async def test_a_content_length_makes_bytes_and_none_a_text():
             ("b", {"content-length": "0"}, b"", b""),
             ("c", {}, b"text", "text"),
             ("d", {}, b"", ""),
-            # What is no text is kept, not replaced by question marks.
+            # Bytes that are not text are kept, not replaced by question marks.
             ("e", {}, b"\xff\xfe", b"\xff\xfe"),
         ):
             await client.send(queue, body, **headers, **ANYCAST)
