@@ -43,11 +43,12 @@ class SessionTransaction:
         consumers: dict[int, Consumer],
         options: SessionOptions,
     ) -> None:
+        is_local = options.is_transacted
+        self._is_xa = options.is_xa
         self._transactions = transactions
         self.context = context
         self._consumers = consumers
-        self._is_xa = options.is_xa
-        self.tx: Transaction | None = transactions.begin() if options.is_transacted else None
+        self.tx: Transaction | None = transactions.begin() if is_local else None
 
     def usable(self) -> Transaction | None:
         """Give what the session works for; None where each request counts alone.
