@@ -45,11 +45,12 @@ class SessionTransaction:
         consumers: dict[int, Consumer],
         options: SessionOptions,
     ) -> None:
+        is_local = options.is_transacted
+        self._is_xa = options.is_xa
         self._transactions = transactions
         self.context = context
         self._consumers = consumers
-        self._is_xa = options.is_xa
-        self.tx: Transaction | None = transactions.begin() if options.is_transacted else None
+        self.tx: Transaction | None = transactions.begin() if is_local else None
         self.pending: Transaction | None = None
 
     def usable(self) -> Transaction | None:
