@@ -81,8 +81,9 @@ def _wait(made: JMSBridge, stopping: threading.Event) -> int:
 @bridge.command(epilog=example("broker bridge recover orders.toml --end"))
 @click.argument("file", type=FILE)
 @click.option("--end", "ends", is_flag=True, help="End them as shown; the bridge must not run.")
+@click.option("--vm-url", metavar="URL", help="Of the broker that vm:// in FILE leads to.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
-def recover(file: Path, *, ends: bool, is_json: bool) -> None:
+def recover(file: Path, vm_url: str | None, *, ends: bool, is_json: bool) -> None:
     """List or end transactions that a bridge has left.
 
     They are prepared, and how each is to end follows from the log or from what is prepared.
@@ -91,7 +92,7 @@ def recover(file: Path, *, ends: bool, is_json: bool) -> None:
     without its transaction log.
     """
     try:
-        orphans = asyncio.run(recovered(read_definition(file), ends=ends))
+        orphans = asyncio.run(recovered(read_definition(file), ends=ends, vm_url=vm_url))
     except BridgeError as error:
         raise click.ClickException(str(error)) from None
     for one in orphans:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -32,12 +33,15 @@ __all__ = ["recovered"]
 _CLOSE_S: Final = 5.0
 
 
-async def recovered(definition: BridgeDefinition, *, ends: bool) -> list[Orphan]:
+async def recovered(
+    definition: BridgeDefinition, *, ends: bool, vm_url: str | None = None
+) -> list[Orphan]:
     """Give the transactions that a bridge has left prepared, in the order of their ids.
 
     Args:
         definition: of the bridge, which must not run.
         ends: end them, too.
+        vm_url: of the broker that vm:// leads to; None where no side has that.
 
     Raises:
         BridgeError: a side cannot be reached, or refuses; the log is in use or damaged.
@@ -56,12 +60,24 @@ async def recovered(definition: BridgeDefinition, *, ends: bool) -> list[Orphan]
         sessions = {}
         timeout_s = JMSBridgeOptions(**definition.parameters).failover_timeout_s
         for role, side in ((Role.TARGET, definition.target), (Role.SOURCE, definition.source)):
-            sessions[role] = await _session(stack, side, timeout_s)
+            sessions[role] = await _session(stack, _reachable(side, vm_url), timeout_s)
         orphans = await find_orphans(sessions, definition.name, decisions)
         if ends:
             for orphan in orphans:
                 await resolve(sessions, orphan, decisions)
         return orphans
+
+
+def _reachable(side: SideDefinition, vm_url: str | None) -> SideDefinition:
+    """Give a side as another process reaches it."""
+    url = side.settings.get("url")
+    if side.provider != "core" or not isinstance(url, str) or not url.startswith("vm://"):
+        return side
+    if vm_url is None:
+        raise BridgeConfigError(
+            f"{side.role}: vm:// leads to the broker that runs the bridge: give its URL (--vm-url)"
+        )
+    return dataclasses.replace(side, settings={**side.settings, "url": vm_url})
 
 
 async def _session(

@@ -261,6 +261,20 @@ def test_orphans_of_a_bridge_are_listed_and_ended(tmp_path, source, target):
     assert source.count("q") == 0
 
 
+def test_orphans_of_a_bridge_in_a_broker_are_found_by_its_url(tmp_path, source, target):
+    file = tmp_path / "orders.toml"
+    file.write_text(GOOD.format(source="vm://", target=url(target)))
+    leave_prepared(source)
+
+    refused = run("recover", str(file))
+    ended = run("recover", str(file), "--end", "--vm-url", url(source))
+
+    assert refused.exit_code == 1
+    assert "source: vm:// leads to the broker that runs the bridge" in refused.output
+    assert "ended: commit, because the target has committed" in ended.output
+    assert source.count("q") == 0
+
+
 def leave_prepared(source):
     from broker.bridges.jms.coordinator import branch
     from broker.bridges.jms.transactions import Role
