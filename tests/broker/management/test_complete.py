@@ -35,6 +35,8 @@ BEYOND = {
     "ActiveMQServerControl": {
         *("getDuplicateCount", "getJMSBridgeNames", "sendQueueInfoToQueue"),
         *("addDuplicateIds", "beginScaleDown", "isScaledDown", "updateDuplicateIdCache"),
+        # With a second signature.
+        "scaleDown",
     },
     "QueueControl": {"retryMessages"},
     "AddressControl": set(),
