@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BRIDGE_ID",
+    "BRIDGE_PREFIX",
     "DUPLICATE_ID",
     "KEPT_PREFIX",
     "SCALED_DOWN_NODES",

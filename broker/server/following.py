@@ -4,7 +4,7 @@
                                 ─▶ sent, no answer: goes when the target has all of the node
 
 The node tells the target the duplicate ids that it has seen. So what it may have is sent to the
-target by the id that the node knows it by, once the target says that all is there: a message that
+target by the id that the node knows it by, once the target says that all is there. A message that
 the node had, and gave to the target, is refused there as a duplicate.
 
 Threads: the event loop's alone.

@@ -63,7 +63,6 @@ class ScaleDownReport:
         messages: that went; one in several queues counts in each.
         transactions: prepared ones that went.
         duplicate_ids: that were told to the target.
-        untold_ids: duplicate ids that it cannot be told.
         left: messages that are still here, by queue.
         left_transactions: prepared ones that are still here.
         error: why it ended; empty where nothing was in the way.
@@ -75,7 +74,6 @@ class ScaleDownReport:
     messages: int = 0
     transactions: int = 0
     duplicate_ids: int = 0
-    untold_ids: int = 0
     left: dict[str, int] = field(default_factory=dict)
     left_transactions: int = 0
     error: str = ""
@@ -95,8 +93,6 @@ class ScaleDownReport:
             f"{self.duration_s:.1f} s; left are {left} messages in {len(self.left)} queues and "
             f"{self.left_transactions} prepared transactions"
         )
-        if self.untold_ids:
-            text += f"; {self.untold_ids} duplicate ids are not texts, and cannot be told there"
         return f"{text}: {self.error}" if self.error else text
 
 
@@ -115,7 +111,7 @@ class ScaleDown:
         report: of run().
 
     Raises:
-        BrokerError: there is no cluster connection.
+        BrokerError: the broker has no cluster connection.
     """
 
     def __init__(
@@ -347,14 +343,13 @@ class ScaleDown:
 
     async def _tell_duplicate_ids(self, target: ScaleDownTarget) -> None:
         """First: a queue that goes with its last message takes the ids of its address with it."""
-        told = untold = 0
+        told = 0
         for cache in self._parts.postoffice.duplicates.all():
             ids = cache.ids()
             if ids:
-                left = await target.add_duplicate_ids(cache.address, ids)
-                told += len(ids) - left
-                untold += left
-        self.report.duplicate_ids, self.report.untold_ids = told, untold
+                await target.add_duplicate_ids(cache.address, ids)
+                told += len(ids)
+        self.report.duplicate_ids = told
 
     def _queues(self) -> list[Queue]:
         """Give the queues to be moved: by address, those with most messages first there."""

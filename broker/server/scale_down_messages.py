@@ -3,7 +3,7 @@
     look ─▶ copy: _AMQ_ROUTE_TO, _AMQ_BRIDGE_DUP ─▶ Sending ─▶ confirmed ─▶ removed here ─▶ durable
 
 A message leaves its queue once the target has it on its disk. Its duplicate id is made of this
-node's id, the message's and the queue's, which a restart does not change: what was sent before a
+node's id, the message's and the queue's, which a restart does not change. What was sent before a
 crash, and not removed, is refused as a duplicate by the target, and removed then.
 
 A queue's messages are looked at where they are: paused, exclusive, non-destructive queues and

@@ -2,14 +2,15 @@
 
     connect ─▶ CLUSTER_CONNECT ─▶ … messages … ─▶ SCALEDOWN_ANNOUNCEMENT
 
-Our nodes take duplicate ids as bytes. Artemis's operation takes texts, which it encodes as UTF-8
-(ScaleDownHandler.scaleDownDuplicateIDs): an id that is not UTF-8 cannot be told to it.
+Our nodes take duplicate ids by an operation. Artemis's own, updateDuplicateIdCache, takes texts
+alone, and refuses every list that comes in a message (2.44: ArrayStoreException): it gets messages.
 
 Threads: the event loop's alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,8 @@ from broker.cluster.introduction import authorize
 from broker.cluster.peer_bridge import PeerTarget
 from broker.errors import ErrorCode
 from broker.protocols.core.packet_cluster import ScaleDownAnnouncement
+from broker.routing.duplicates import BRIDGE_ID, BRIDGE_PREFIX, DUPLICATE_ID
+from broker.routing.queue_ids import ROUTE_TO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -175,24 +178,29 @@ class ScaleDownTarget:
             known = self._windows[address] = window_of(size, bridge_count=1, uses_detection=True)
         return known
 
-    async def add_duplicate_ids(self, address: str, ids: Sequence[bytes]) -> int:
-        """Tell the duplicate ids of an address, the oldest first; how many it could not be told.
+    async def add_duplicate_ids(self, address: str, ids: Sequence[bytes]) -> None:
+        """Tell the duplicate ids of an address, the oldest first.
 
         Raises:
             ClientError: the connection is lost.
         """
-        left = 0
         for part in _parts(ids):
             texts = [base64.b64encode(one).decode() for one in part]
             try:
                 await self._managing.manage("broker", "addDuplicateIds", address, texts)
-                continue
             except BrokerRefused:
-                # Artemis has another operation.
-                known = [text for one in part if (text := _text(one)) is not None]
-            left += len(part) - len(known)
-            await self._managing.manage("broker", "updateDuplicateIdCache", address, known)
-        return left
+                await self._send_ids(address, part)
+
+    async def _send_ids(self, address: str, ids: Sequence[bytes]) -> None:
+        """Send a message for no queue with each: Artemis remembers its id all the same."""
+        is_of_bridges = address.startswith(BRIDGE_PREFIX)
+        name = BRIDGE_ID if is_of_bridges else DUPLICATE_ID
+        producer = self._managing.producer(address.removeprefix(BRIDGE_PREFIX))
+        answers = [
+            await producer.post(b"", durable=True, properties={name: one, ROUTE_TO: b""})
+            for one in ids
+        ]
+        await asyncio.gather(*answers)
 
     def announce(self) -> None:
         """Say that all of this node is there now."""
@@ -210,13 +218,6 @@ class ScaleDownTarget:
     async def close(self) -> None:
         """Disconnect."""
         await self.link.close(self._timeout_s)
-
-
-def _text(one: bytes) -> str | None:
-    try:
-        return one.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _parts(ids: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

@@ -36,6 +36,8 @@ BEYOND = {
         *("getDuplicateCount", "getJMSBridgeNames", "sendQueueInfoToQueue"),
         *("getStrandedMessagesAsJSON", "queryTraceAsJSON"),
         *("addDuplicateIds", "beginScaleDown", "isScaledDown", "updateDuplicateIdCache"),
+        # With a second signature.
+        "scaleDown",
     },
     "QueueControl": {"retryMessages", "queryReasonsAsJSON"},
     "AddressControl": set(),

@@ -70,7 +70,7 @@ def packets(draw, kind=None):
         **{
             item.name: draw(values_of(hints[item.name]))
             for item in dataclasses.fields(kind)
-            if item.metadata["until"] > versions.CURRENT
+            if item.metadata.get("until", versions.CURRENT + 1) > versions.CURRENT
         }
     )
 
