@@ -57,7 +57,7 @@ class CertificateUsers:
     _roles: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def authenticate(self, principal: str) -> tuple[str, frozenset[str]] | None:
-        """The user that a certificate is for, with his roles; None if it is nobody's.
+        """The user that a certificate is for, with his roles; None if no user has it.
 
         Args:
             principal: distinguished name of its subject, as Java writes it.

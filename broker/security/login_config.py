@@ -37,7 +37,7 @@ class Login:
     Attributes:
         users: of the properties files.
         guest: who somebody without a name is; None refuses him.
-        certificates: who is known by a certificate; None: nobody.
+        certificates: who is known by a certificate; None for none.
     """
 
     users: Users

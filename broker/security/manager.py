@@ -48,7 +48,7 @@ class CertificateAuthenticator(Protocol):
     """Who knows certificates; `broker.security.certificate_users.CertificateUsers` does."""
 
     def authenticate(self, principal: str) -> tuple[str, frozenset[str]] | None:
-        """The user that a certificate is for, with his roles; None if it is nobody's."""
+        """The user that a certificate is for, with his roles; None if no user has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class SecurityManager:
         """Who a verified certificate is for. No answer is kept: it is one look-up.
 
         Raises:
-            BrokerError: SECURITY_EXCEPTION, nobody has that certificate.
+            BrokerError: SECURITY_EXCEPTION, it is of no user.
         """
         if not self.enabled:
             return Subject(principal, frozenset())
@@ -156,7 +156,7 @@ class SecurityManager:
             try:
                 found = self._certificates.authenticate(principal)
             except (OSError, ValueError) as error:
-                log.error("nobody can log in by a certificate: %s", error)
+                log.error("no client can log in by a certificate: %s", error)
         if found is None:
             self.counts.unauthenticated += 1
             raise _unknown(principal)

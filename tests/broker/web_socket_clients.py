@@ -19,7 +19,7 @@ def received(host, port, *, user=None, password=None, authority=None):
         port: of the broker.
         user: who both are; None says nothing.
         password: of that user.
-        authority: of the broker's certificate, a file; without, there is no TLS.
+        authority: of the broker's certificate, a file; None connects without TLS.
     """
     got, subscribed = threading.Event(), threading.Event()
     seen = []

@@ -35,7 +35,7 @@ TEXT = "grüße €"
 DATA = bytes((0, 1, 254, 255))
 MAP = {"n": 1}
 STREAM = ["x", 1]
-# As Java writes a text; nobody here reads it.
+# As Java writes a text; no test reads it.
 OBJECT = bytes.fromhex("aced0005740001") + b"x"
 BODIES = {
     "Core": ("text", "bytes", "map", "stream", "object", "none"),

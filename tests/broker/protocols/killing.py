@@ -66,8 +66,8 @@ async def first_of(*works):
         one.result()
 
 
-async def kill_and_judge(clients, folder, rounds, max_messages, work, drain, *, least_s=0.3):
-    """Let clients work until the broker is killed, so often; then drain its queues, and judge.
+async def kill_and_check(clients, folder, rounds, max_messages, work, drain, *, least_s=0.3):
+    """Let clients work until the broker is killed, so often; then drain its queues, and check the history.
 
     Args:
         clients: that work.

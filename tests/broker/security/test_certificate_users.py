@@ -60,12 +60,12 @@ def test_the_manager_counts_and_refuses(users, caplog):
     manager = SecurityManager(None, certificates=users)
 
     assert SecurityFacade(manager).authenticate_principal(PRINCIPAL) == "me"
-    with pytest.raises(BrokerError, match="Unable to validate user: CN=nobody"):
-        manager.authenticate_principal("CN=nobody")
+    with pytest.raises(BrokerError, match="Unable to validate user: CN=unknown"):
+        manager.authenticate_principal("CN=unknown")
     users.users_file.write_text("me = /(/\n")
     with pytest.raises(BrokerError):
         manager.authenticate_principal(PRINCIPAL)
-    assert "nobody can log in by a certificate" in caplog.text
+    assert "no client can log in by a certificate" in caplog.text
     users.users_file.unlink()
     with pytest.raises(BrokerError):
         manager.authenticate_principal(PRINCIPAL)

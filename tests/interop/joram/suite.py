@@ -1,4 +1,4 @@
-"""Joram's JMS 1.1 suite, which nobody here wrote, over one JMS client and against one broker."""
+"""Joram's JMS 1.1 suite, the work of others, over one JMS client and against one broker."""
 
 from __future__ import annotations
 

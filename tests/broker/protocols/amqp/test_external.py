@@ -100,7 +100,7 @@ async def test_a_client_is_who_its_certificate_says(tmp_path, files):
 
 @pytest.mark.parametrize(("client", "code"), [("stranger", 1), (None, 2)])
 @asynchronous
-async def test_a_certificate_of_nobody_or_none_is_refused(tmp_path, files, client, code):
+async def test_a_certificate_of_a_stranger_or_none_is_refused(tmp_path, files, client, code):
     async with (
         serving(tmp_path, files) as broker,
         outcome(broker, files, client) as (found, reader, _),

@@ -13,7 +13,7 @@ from proton.reactor import SenderOption
 from proton.utils import BlockingConnection
 
 from tests.broker.protocols.amqp.client import Capability, Message
-from tests.broker.protocols.killing import IN_FLIGHT, Clients, kill_and_judge
+from tests.broker.protocols.killing import IN_FLIGHT, Clients, kill_and_check
 from tests.interop.asynchronous import asynchronous
 
 TRANSACTIONAL = 0x34
@@ -186,4 +186,4 @@ async def test_kill_9_loses_and_doubles_nothing(tmp_path, effort, max_messages):
             return [loop.run_in_executor(threads, call, clients, queue) for call, queue in tasks]
 
         rounds = effort(20, least=3)
-        await kill_and_judge(clients, tmp_path, rounds, max_messages, working, drain, least_s=0.5)
+        await kill_and_check(clients, tmp_path, rounds, max_messages, working, drain, least_s=0.5)

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from broker.protocols.openwire import commands as c
-from tests.broker.protocols.killing import IN_FLIGHT, Clients, first_of, kill_and_judge
+from tests.broker.protocols.killing import IN_FLIGHT, Clients, first_of, kill_and_check
 from tests.broker.protocols.openwire.client import OpenWire
 from tests.interop.asynchronous import asynchronous
 
@@ -162,4 +162,4 @@ async def test_kill_9_loses_and_doubles_nothing(tmp_path, effort, max_messages):
         return clients.consume(queue, STANDARD, prefetch=200, patience_s=1, rounds=3, batch=batch)
 
     rounds = effort(20, least=2)
-    await kill_and_judge(clients, tmp_path, rounds, max_messages, working, drain)
+    await kill_and_check(clients, tmp_path, rounds, max_messages, working, drain)

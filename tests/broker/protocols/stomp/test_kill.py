@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tests.broker.protocols.killing import IN_FLIGHT, Clients, first_of, kill_and_judge
+from tests.broker.protocols.killing import IN_FLIGHT, Clients, first_of, kill_and_check
 from tests.broker.protocols.stomp.client import Stomp
 from tests.interop.asynchronous import asynchronous
 
@@ -156,4 +156,4 @@ async def test_kill_9_loses_and_doubles_nothing(tmp_path, effort, max_messages):
         return consume(clients, queue, "1.2", "client", patience_s=1, rounds=3, batch=batch)
 
     rounds = effort(20, least=3)
-    await kill_and_judge(clients, tmp_path, rounds, max_messages, working, drain)
+    await kill_and_check(clients, tmp_path, rounds, max_messages, working, drain)
