@@ -67,7 +67,7 @@ async def first_of(*works):
 
 
 async def kill_and_check(clients, folder, rounds, max_messages, work, drain, *, least_s=0.3):
-    """Let clients work until the broker is killed, so often; then drain its queues, and check the history.
+    """Let clients work until the broker is killed, so often; then drain its queues and check.
 
     Args:
         clients: that work.
