@@ -76,6 +76,16 @@ class Security(Protocol):
             BrokerError: no user has that name and password.
         """
 
+    def authenticate_principal(self, principal: str) -> str | None:
+        """Give the name of the user that a certificate is for.
+
+        Args:
+            principal: distinguished name of its subject, as Java writes it.
+
+        Raises:
+            BrokerError: no user has that certificate.
+        """
+
     def check(
         self, user: str | None, permission: str, address: str, queue: str | None
     ) -> float | None:

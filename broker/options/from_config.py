@@ -149,6 +149,7 @@ def security_of(config: BrokerConfig) -> SecurityFacade | None:
         cluster_user=security.cluster_user,
         cluster_password=security.cluster_password,
         guest=login.guest,
+        certificates=login.certificates,
         invalidation_interval_ms=security.security_invalidation_interval_ms,
         authentication_cache_size=security.authentication_cache_size,
         authorization_cache_size=security.authorization_cache_size,

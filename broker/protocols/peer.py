@@ -29,6 +29,8 @@ class Peer(Protocol):
     """Address of the other side, for logs."""
     local: str
     """Address of ours."""
+    principal: str | None
+    """Who the other side's certificate is for, verified by TLS; None without one."""
     created_ms: int
     """When it came, ms since 1970."""
     handshake_timeout_s: float
@@ -185,6 +187,17 @@ class Sessions(Protocol):
 
         Raises:
             BrokerError: no user has that name and password.
+        """
+
+    def authenticate_principal(self, principal: str, remote: str) -> str | None:
+        """Give the name of the user that a certificate is for.
+
+        Args:
+            principal: of `Peer`.
+            remote: address of the peer.
+
+        Raises:
+            BrokerError: no user has that certificate.
         """
 
     def is_peer(self, user: str, password: str, remote: str) -> bool:

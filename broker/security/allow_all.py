@@ -35,6 +35,10 @@ class AllowAll:
         """Accept the name; the password is not checked."""
         return user
 
+    def authenticate_principal(self, principal: str) -> str | None:
+        """Accept the name in the certificate."""
+        return principal
+
     def check(
         self, user: str | None, permission: str, address: str, queue: str | None
     ) -> float | None:

@@ -41,7 +41,17 @@ class SecurityFacade:
         Raises:
             BrokerError: SECURITY_EXCEPTION.
         """
-        subject = self.manager.authenticate(user, password)
+        return self._logged_in(self.manager.authenticate(user, password))
+
+    def authenticate_principal(self, principal: str) -> str | None:
+        """The name of the user that a certificate is for.
+
+        Raises:
+            BrokerError: SECURITY_EXCEPTION.
+        """
+        return self._logged_in(self.manager.authenticate_principal(principal))
+
+    def _logged_in(self, subject: Subject) -> str | None:
         if self.manager.enabled and self._subjects.get(subject.name) != subject:
             self._subjects[subject.name] = subject
             self._changed()

@@ -30,7 +30,7 @@ from broker.settings.hierarchical_repository import HierarchicalRepository
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-__all__ = ["Authenticator", "SecurityManager", "Subject"]
+__all__ = ["Authenticator", "CertificateAuthenticator", "SecurityManager", "Subject"]
 
 log = logging.getLogger("broker")
 
@@ -42,6 +42,13 @@ class Authenticator(Protocol):
 
     def authenticate(self, name: str, password: str) -> frozenset[str] | None:
         """The roles of a user, None if this is not his password."""
+
+
+class CertificateAuthenticator(Protocol):
+    """Who knows certificates; `broker.security.certificate_users.CertificateUsers` does."""
+
+    def authenticate(self, principal: str) -> tuple[str, frozenset[str]] | None:
+        """The user that a certificate is for, with his roles; None if no user has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,7 @@ class SecurityManager:
         cluster_user: name of the cluster's user.
         cluster_password: his password.
         guest: who somebody is that gives no name; None refuses him.
+        certificates: who knows certificates; None refuses all of them.
         invalidation_interval_ms: how long an answer holds; 0 keeps none.
         authentication_cache_size: logins kept at most; 0 keeps none.
         authorization_cache_size: permissions kept at most; 0 keeps none.
@@ -94,6 +102,7 @@ class SecurityManager:
         cluster_user: str | None = None,
         cluster_password: str = "",
         guest: Subject | None = None,
+        certificates: CertificateAuthenticator | None = None,
         invalidation_interval_ms: int = 10_000,
         authentication_cache_size: int = 1000,
         authorization_cache_size: int = 1000,
@@ -114,6 +123,7 @@ class SecurityManager:
         self._cluster_user = cluster_user
         self._cluster_password = cluster_password
         self._guest = guest
+        self._certificates = certificates
         self._key = secrets.token_bytes(32)
         interval_s = invalidation_interval_ms / 1000
         self._logins: _Cache[Subject | None] = _Cache(authentication_cache_size, interval_s, clock)
@@ -132,6 +142,26 @@ class SecurityManager:
             raise
         self.counts.authenticated += 1
         return subject
+
+    def authenticate_principal(self, principal: str) -> Subject:
+        """Who a verified certificate is for. No answer is kept: it is one look-up.
+
+        Raises:
+            BrokerError: SECURITY_EXCEPTION, it is of no user.
+        """
+        if not self.enabled:
+            return Subject(principal, frozenset())
+        found = None
+        if self._certificates is not None:
+            try:
+                found = self._certificates.authenticate(principal)
+            except (OSError, ValueError) as error:
+                log.error("no client can log in by a certificate: %s", error)
+        if found is None:
+            self.counts.unauthenticated += 1
+            raise _unknown(principal)
+        self.counts.authenticated += 1
+        return Subject(*found)
 
     def _authenticate(self, name: str | None, password: str | None) -> Subject:
         if self.enabled and is_default_pair(name, password):

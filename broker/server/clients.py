@@ -126,6 +126,21 @@ class Clients:
             self.parts.notifications.wrong_login(user, remote)
             raise
 
+    def authenticate_principal(self, principal: str, remote: str) -> str | None:
+        """Give the name of the user that a certificate is for.
+
+        Raises:
+            BrokerError: no user has that certificate.
+        """
+        try:
+            return self.parts.security.authenticate_principal(principal)
+        except BrokerError:
+            log.warning(
+                "AMQ222216: Security problem while authenticating %r from %s", principal, remote
+            )
+            self.parts.notifications.wrong_login(principal, remote)
+            raise
+
     def is_peer(self, user: str, password: str, remote: str) -> bool:
         """Whether another broker shows the credentials of the cluster; wrong ones are told of.
 

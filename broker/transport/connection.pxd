@@ -25,6 +25,7 @@ cdef class Connection:
     cdef public bint is_paused
     cdef public object last_received_s
     cdef public object local
+    cdef public object principal
     cdef public object remote
 
     cpdef object write(self, bytes data)

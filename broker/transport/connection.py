@@ -15,6 +15,7 @@ import logging
 from typing import TYPE_CHECKING, Final, cast
 
 from broker.protocols.registry import Detection
+from broker.transport.principal import principal_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -49,6 +50,7 @@ class Connection:
         connection_id: as given.
         remote: address of the peer.
         local: address of ours.
+        principal: who the peer's certificate is for, verified by TLS; None without one.
         created_ms: as given.
         last_received_s: loop time of the last byte.
         handshake_timeout_s: as given.
@@ -81,6 +83,7 @@ class Connection:
         # How many want nothing to be read for now.
         self._reading_holders = 0
         self.remote = self.local = ""
+        self.principal: str | None = None
         self.connection_id = connection_id
         self.created_ms = created_ms
         self.last_received_s = loop.time()
@@ -94,6 +97,7 @@ class Connection:
         peer = transport.get_extra_info("peername")
         self.remote = _place(peer)
         self.local = _place(transport.get_extra_info("sockname"))
+        self.principal = principal_of(transport.get_extra_info("peercert"))
         if self._is_closed:
             self.abort()
         elif self.handshake_timeout_s > 0:

@@ -82,6 +82,7 @@ class WebSocket:
         self.connection_id = peer.connection_id
         self.remote = peer.remote
         self.local = peer.local
+        self.principal = peer.principal
         self.created_ms = peer.created_ms
         self.handshake_timeout_s = peer.handshake_timeout_s
         self._handshake: asyncio.TimerHandle | None = None

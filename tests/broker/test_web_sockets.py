@@ -1,13 +1,9 @@
-"""WebSockets: STOMP and MQTT inside them, by clients of others and by bytes."""
+"""WebSockets: AMQP, STOMP and MQTT inside them, by clients of others and by bytes."""
 
 import asyncio
 import contextlib
-import ssl
-import threading
 
-import paho.mqtt.client as paho
 import pytest
-import stomp
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, ConnectionClosedError
 from websockets.frames import CloseCode
@@ -19,13 +15,12 @@ from broker.protocols.mqtt.packets import Connect, Version, Will
 from broker.protocols.registry import Detection
 from broker.transport.web_socket_options import WebSocketEncoder, WebSocketOptions, is_http
 from tests.broker.certificates import Authority
+from tests.broker.protocols.amqp.pumped import Pumped
 from tests.broker.protocols.mqtt.client import Mqtt
 from tests.broker.protocols.stomp.client import Stomp, serving, until
+from tests.broker.web_socket_clients import BODY, WAIT_S, received
 from tests.pages import ROOT, fences
 
-WAIT_S = 30
-# paho-mqtt puts a packet into one frame.
-BODY = "x" * 60_000
 LOGIN = encode(Connect(Version.V5, "c", True, 0), Version.V5)
 
 
@@ -85,6 +80,20 @@ def test_stomp_inside_a_web_socket(subprotocol):
             await socket.send(iter([b"SEND\ndestina", b"tion:q\n\n", b"one\0"]))
             await socket.send(b"SEND\ndestination:q\n\ntwo\0SEND\ndestination:q\n\nthree\0")
             await stomp_frames(socket, b"one\0", b"two\0", b"three\0")
+
+    run(work)
+
+
+def test_amqp_inside_a_web_socket():
+    async def work(broker):
+        async with opened(broker, "amqp") as socket:
+            assert socket.subprotocol == "amqp"
+            client = Pumped(socket.send, socket.recv)
+            link = await client.sender("q")
+            delivery = link.delivery("t")
+            link.send(b"\x00\x53\x75\xa0\x01x")
+            link.advance()
+            await client.until(lambda: delivery.settled)
 
     run(work)
 
@@ -332,45 +341,10 @@ def test_clients_of_others(files, secured):
 
     async def work(broker):
         port = broker.acceptors[0].port
-        seen = await asyncio.to_thread(_sent, port, files["authority"] if secured else None)
+        authority = files["authority"] if secured else None
+        seen = await asyncio.to_thread(received, "localhost", port, authority=authority)
         # TLS is closed by both sides, and the loop ends with the test.
         await until(lambda: not broker.acceptors[0].connections)
         return seen
 
     assert run(work, **acceptor) == [BODY]
-
-
-def _sent(port, authority):
-    """What stomp.py receives of a message that paho-mqtt publishes."""
-    got, subscribed = threading.Event(), threading.Event()
-    seen = []
-
-    class Listener(stomp.ConnectionListener):
-        def on_receipt(self, frame):
-            subscribed.set()
-
-        def on_message(self, frame):
-            seen.append(frame.body)
-            got.set()
-
-    receiver = stomp.WSStompConnection([("localhost", port)])
-    sender = paho.Client(
-        paho.CallbackAPIVersion.VERSION2, transport="websockets", protocol=paho.MQTTv5
-    )
-    if authority:
-        receiver.set_ssl([("localhost", port)], ca_certs=str(authority))
-        sender.tls_set(str(authority), tls_version=ssl.PROTOCOL_TLS_CLIENT)
-    receiver.set_listener("", Listener())
-    receiver.connect(wait=True)
-    receiver.subscribe("a.b", 1, headers={"receipt": "r", "subscription-type": "MULTICAST"})
-    assert subscribed.wait(WAIT_S)
-    sender.connect("localhost", port)
-    sender.loop_start()
-    try:
-        sender.publish("a/b", BODY, qos=2).wait_for_publish(WAIT_S)
-        assert got.wait(WAIT_S)
-    finally:
-        sender.disconnect()
-        sender.loop_stop()
-        receiver.disconnect()
-    return seen

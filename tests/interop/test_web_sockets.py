@@ -2,19 +2,16 @@
 
 import asyncio
 import contextlib
-import threading
 
-import paho.mqtt.client as paho
 import pytest
-import stomp
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError
 
+from tests.broker.web_socket_clients import BODY, WAIT_S, received
 from tests.interop.artemis_broker import ArtemisBroker
 from tests.interop.asynchronous import asynchronous
 from tests.interop.our_broker import OurBroker
 
-WAIT_S = 30
 LOGIN = (
     f"CONNECT\naccept-version:1.2\nlogin:{ArtemisBroker.USER}\npasscode:{ArtemisBroker.PASSWORD}"
 )
@@ -32,36 +29,9 @@ def port(request, tmp_path):
 
 
 def test_stomp_py_receives_what_paho_publishes(port):
-    got, subscribed = threading.Event(), threading.Event()
-    seen = []
+    user, password = ArtemisBroker.USER, ArtemisBroker.PASSWORD
 
-    class Listener(stomp.ConnectionListener):
-        def on_receipt(self, frame):
-            subscribed.set()
-
-        def on_message(self, frame):
-            seen.append(frame.body)
-            got.set()
-
-    receiver = stomp.WSStompConnection([("127.0.0.1", port)])
-    receiver.set_listener("", Listener())
-    receiver.connect(ArtemisBroker.USER, ArtemisBroker.PASSWORD, wait=True)
-    receiver.subscribe("ws.a", 1, headers={"receipt": "r", "subscription-type": "MULTICAST"})
-    assert subscribed.wait(WAIT_S)
-    sender = paho.Client(
-        paho.CallbackAPIVersion.VERSION2, "ws", transport="websockets", protocol=paho.MQTTv5
-    )
-    sender.username_pw_set(ArtemisBroker.USER, ArtemisBroker.PASSWORD)
-    sender.connect("127.0.0.1", port)
-    sender.loop_start()
-    try:
-        sender.publish("ws/a", "x" * 60_000, qos=2).wait_for_publish(WAIT_S)
-        assert got.wait(WAIT_S)
-    finally:
-        sender.disconnect()
-        sender.loop_stop()
-        receiver.disconnect()
-    assert seen == ["x" * 60_000]
+    assert received("127.0.0.1", port, user=user, password=password) == [BODY]
 
 
 @asynchronous

@@ -10,7 +10,7 @@ source or target, and detached with the reason.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from proton import Condition, Link, Terminus, symbol
 
@@ -31,25 +31,14 @@ from broker.protocols.amqp.transactions import CAPABILITIES, CoordinatorLink
 if TYPE_CHECKING:
     from proton import Receiver, Sender
 
-    from broker.protocols.amqp.large_sends import LargeSends
     from broker.protocols.amqp.links import LinkConnection, OurLink
-    from broker.protocols.amqp.nodes import Nodes
+    from broker.protocols.amqp.peer_session import PeerSession
     from broker.protocols.peer import Sessions
-    from broker.sessions.session import Session
 
 __all__ = ["Attachments"]
 
 _CONSUMER_PRIORITY: Final = "consumer-priority="
 _TUNNELLING: Final = "$ACTIVEMQ_ARTEMIS_"
-
-
-class SessionOfPeer(Protocol):
-    """One session of the peer, with its links."""
-
-    session: Session
-    nodes: Nodes
-    large: LargeSends
-    links: dict[Link, OurLink]
 
 
 class Attachments:
@@ -64,7 +53,7 @@ class Attachments:
         self._connection = connection
         self._sessions = sessions
 
-    def attach(self, of: SessionOfPeer, link: Link) -> None:
+    def attach(self, of: PeerSession, link: Link) -> None:
         """Answer a link that the peer attaches."""
         link.snd_settle_mode = link.remote_snd_settle_mode
         link.rcv_settle_mode = Link.RCV_FIRST
@@ -93,7 +82,7 @@ class Attachments:
 
     # --- senders of the peer ------------------------------------------------------------------
 
-    def _attach_incoming(self, of: SessionOfPeer, link: Receiver) -> None:
+    def _attach_incoming(self, of: PeerSession, link: Receiver) -> None:
         target = link.remote_target
         if target.type == Terminus.COORDINATOR:
             self._attach_coordinator(of, link)
@@ -118,7 +107,7 @@ class Attachments:
         link.open()
         ours.top_up()
 
-    def _attach_coordinator(self, of: SessionOfPeer, link: Receiver) -> None:
+    def _attach_coordinator(self, of: PeerSession, link: Receiver) -> None:
         link.target.type = Terminus.COORDINATOR
         capabilities = link.target.capabilities
         capabilities.clear()
@@ -132,7 +121,7 @@ class Attachments:
 
     # --- receivers of the peer ----------------------------------------------------------------
 
-    def _attach_outgoing(self, of: SessionOfPeer, link: Sender) -> None:
+    def _attach_outgoing(self, of: PeerSession, link: Sender) -> None:
         remote = link.remote_source
         found, is_browser, address = self._source(of, link)
         if remote.type != Terminus.UNSPECIFIED:
@@ -150,7 +139,7 @@ class Attachments:
         of.links[link] = ours
         link.open()
 
-    def _source(self, of: SessionOfPeer, link: Sender) -> tuple[Source, bool, str]:
+    def _source(self, of: PeerSession, link: Sender) -> tuple[Source, bool, str]:
         """Give where a link takes from, whether it only looks, and the address.
 
         Raises:
@@ -194,7 +183,7 @@ class Attachments:
         copies = remote.distribution_mode == Terminus.DIST_MODE_COPY
         return found, copies and not found.is_subscription, address
 
-    def _known(self, of: SessionOfPeer, link: Sender) -> tuple[Source, bool, str]:
+    def _known(self, of: PeerSession, link: Sender) -> tuple[Source, bool, str]:
         """Give the subscription that a link without a source names."""
         queue = of.nodes.known(link.name)
         source = link.source
@@ -216,7 +205,7 @@ class Attachments:
 
     # --- the end ------------------------------------------------------------------------------
 
-    def detach(self, of: SessionOfPeer, link: Link, *, is_closing: bool) -> None:
+    def detach(self, of: PeerSession, link: Link, *, is_closing: bool) -> None:
         """The peer detaches a link, or closes it: then what it made goes, too."""
         ours = of.links.pop(link, None)
         if ours is not None:
@@ -230,7 +219,7 @@ class Attachments:
             link.detach()
         link.free()
 
-    def close(self, of: SessionOfPeer, ours: OurLink, *, removes: bool = False) -> None:
+    def close(self, of: PeerSession, ours: OurLink, *, removes: bool = False) -> None:
         """End our side of a link; `removes` what it made, unless others use it."""
         ours.close()
         if not isinstance(ours, OutgoingLink):
@@ -243,7 +232,7 @@ class Attachments:
             self._remove(of, source.queue)
 
     @staticmethod
-    def _remove(of: SessionOfPeer, name: str | None) -> None:
+    def _remove(of: PeerSession, name: str | None) -> None:
         if name is None:
             return
         administration = of.session.administration
@@ -252,7 +241,7 @@ class Attachments:
             return
         administration.delete_queue(name)
 
-    def session_ends(self, of: SessionOfPeer) -> None:
+    def session_ends(self, of: PeerSession) -> None:
         """What the session's links made for themselves alone goes with it."""
         for ours in of.links.values():
             if isinstance(ours, OutgoingLink) and ours.source.is_temporary:

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from broker.protocols.amqp.parameters import PARAMETERS
-from broker.protocols.registry import PREFIXES, AcceptorParameter, Detection
+from broker.protocols.registry import PREFIXES, AcceptorParameter, Detection, WebSocketUse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +27,7 @@ class AmqpProtocolFactory:
     # The handler is given all bytes.
     preamble_size = 0
     parameters: Mapping[str, AcceptorParameter] = {**PARAMETERS, **PREFIXES}
+    web_socket = WebSocketUse(("amqp",), takes_text=False)
 
     @property
     def unavailable(self) -> str | None:

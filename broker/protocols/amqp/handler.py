@@ -22,22 +22,16 @@ from proton import Condition, Event, symbol
 from broker.errors import BrokerError
 from broker.notifications import Origin
 from broker.protocols.amqp.attach import Attachments
-from broker.protocols.amqp.conditions import (
-    INTERNAL_ERROR,
-    INVALID_FIELD,
-    UNAUTHORIZED,
-    AmqpError,
-    of_attach,
-)
+from broker.protocols.amqp.conditions import INTERNAL_ERROR, UNAUTHORIZED, AmqpError, of_attach
 from broker.protocols.amqp.engine import Engine
-from broker.protocols.amqp.large_sends import LargeSends
 from broker.protocols.amqp.nodes import Nodes
+from broker.protocols.amqp.opening import accept, refuse
+from broker.protocols.amqp.parameters import silence_ms
+from broker.protocols.amqp.peer_session import PeerSession
 from broker.protocols.amqp.sasl import Sasl
-from broker.protocols.amqp.termini import symbols
 from broker.protocols.amqp.transactions import Transactions
 from broker.sessions.prefixes import Prefixes
 from broker.sessions.session import SessionOptions
-from journal.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,35 +41,15 @@ if TYPE_CHECKING:
 
     from broker.ports import Timer, Timers
     from broker.protocols.amqp.links import OurLink
+    from broker.protocols.amqp.opening import Containers
     from broker.protocols.peer import Peer, Sessions
     from broker.sessions.session import Session
 
-__all__ = ["AmqpConnection", "AmqpSession"]
+__all__ = ["AmqpConnection"]
 
 log = logging.getLogger("broker")
 
-TTL_MS_DEFAULT: Final = 60_000  # As of Core.
-_SOLE: Final = "sole-connection-for-container"
-_OFFERED: Final = (_SOLE, "DELAYED_DELIVERY", "SHARED-SUBS", "ANONYMOUS-RELAY")
-_FAILED: Final = "amqp:connection-establishment-failed"
 _FORCED: Final = "amqp:connection:forced"
-
-
-class AmqpSession:
-    """One session of the peer, and that of the broker which works for it.
-
-    Attributes:
-        session: of the broker.
-        nodes: what names mean in it.
-        large: messages that are written to places of their own.
-        links: of the engine, with ours.
-    """
-
-    def __init__(self, session: Session, nodes: Nodes) -> None:
-        self.session = session
-        self.nodes = nodes
-        self.large = LargeSends(session)
-        self.links: dict[Link, OurLink] = {}
 
 
 class AmqpConnection:
@@ -83,7 +57,7 @@ class AmqpConnection:
 
     Args:
         sessions: the broker.
-        containers: how many connections of each container id there are.
+        containers: of all connections.
         peer: the socket.
         parameters: of the acceptor.
 
@@ -101,7 +75,7 @@ class AmqpConnection:
     def __init__(
         self,
         sessions: Sessions,
-        containers: dict[str, int],
+        containers: Containers,
         peer: Peer,
         parameters: Mapping[str, Any],
     ) -> None:
@@ -116,11 +90,16 @@ class AmqpConnection:
         self.leaves_out_local = False
         self.transactions = Transactions(sessions.ids)
         self._prefixes = Prefixes(parameters["anycastPrefix"], parameters["multicastPrefix"])
-        self._sasl = Sasl(parameters["saslMechanisms"], self._authenticate, peer.write)
+        self._sasl = Sasl(
+            parameters["saslMechanisms"],
+            self._authenticate,
+            None if peer.principal is None else self._authenticate_certificate,
+            peer.write,
+        )
         self._opened_s = sessions.clock.monotonic_s()
-        self._ttl_ms = self._silence_ms()
+        self._ttl_ms = silence_ms(parameters, sessions.connection_ttl_override_ms)
         self._engine: Engine | None = None
-        self._by_session: dict[EngineSession, AmqpSession] = {}
+        self._by_session: dict[EngineSession, PeerSession] = {}
         self._session_count = 0
         self._temporary: set[str] = set()
         self._user: str | None = None
@@ -131,13 +110,6 @@ class AmqpConnection:
         # No event is looked at any more: the peer or we have closed it.
         self._is_ending = False
         self._is_lost = False
-
-    def _silence_ms(self) -> int:
-        wanted: int | None = self.parameters["amqpIdleTimeout"]
-        if wanted is None:
-            override_ms = self._sessions.connection_ttl_override_ms
-            wanted = override_ms if override_ms > 0 else TTL_MS_DEFAULT
-        return max(0, wanted)
 
     @property
     def origin(self) -> Origin:
@@ -154,6 +126,11 @@ class AmqpConnection:
 
     def _authenticate(self, user: str | None, password: str | None) -> str | None:
         return self._sessions.authenticate(user, password, self.peer.remote)
+
+    def _authenticate_certificate(self) -> str | None:
+        principal = self.peer.principal
+        assert principal is not None, "it is asked where there is one"
+        return self._sessions.authenticate_principal(principal, self.peer.remote)
 
     # --- bytes --------------------------------------------------------------------------------
 
@@ -279,21 +256,13 @@ class AmqpConnection:
             AmqpError: it is refused.
         """
         connection = event.connection
-        container = connection.remote_container or ""
         try:
             self._log_in()
-            self._check_container(connection, container)
+            self.client_id = self._containers.enter(connection)
         except AmqpError:
-            connection.container = self._sessions.node_id
-            connection.properties = {symbol(_FAILED): True}
-            connection.open()
+            refuse(connection, self._sessions)
             raise
-        self._containers[container] = self._containers.get(container, 0) + 1
-        self.client_id = container
-        connection.container = self._sessions.node_id
-        connection.offered_capabilities = [symbol(one) for one in _OFFERED]
-        connection.properties = {symbol("product"): "Quiver", symbol("version"): __version__}
-        connection.open()
+        accept(connection, self._sessions)
         self._beat()
 
     def _log_in(self) -> None:
@@ -309,11 +278,6 @@ class AmqpConnection:
             raise AmqpError(UNAUTHORIZED, error.text) from error
         if not self._sessions.is_active:
             raise AmqpError(_FORCED, "the broker takes no clients now")
-
-    def _check_container(self, connection: Any, container: str) -> None:  # noqa: ANN401 - the engine's.
-        wanted = symbols(connection.remote_desired_capabilities)
-        if _SOLE in wanted and container in self._containers:
-            raise AmqpError(INVALID_FIELD, "container-id")
 
     def _closed(self, event: Event) -> None:
         """The peer closes."""
@@ -347,7 +311,7 @@ class AmqpConnection:
             self.origin,
         )
         nodes = Nodes(session, self._prefixes, self.container_id, self._sessions.ids)
-        self._by_session[event.session] = AmqpSession(session, nodes)
+        self._by_session[event.session] = PeerSession(session, nodes)
         event.session.open()
         session.start()
 
@@ -378,11 +342,7 @@ class AmqpConnection:
             self._sessions.delete_temporary(temporary)
         container, self.client_id = self.client_id, None
         if container is not None:
-            left = self._containers[container] - 1
-            if left:
-                self._containers[container] = left
-            else:
-                del self._containers[container]
+            self._containers.leave(container)
         for handle in self._calls:
             handle.cancel()
         self._calls.clear()
@@ -393,7 +353,7 @@ class AmqpConnection:
     def _attachments(self) -> Attachments:
         return Attachments(self, self._sessions)
 
-    def _of(self, event: Event) -> AmqpSession | None:
+    def _of(self, event: Event) -> PeerSession | None:
         return self._by_session.get(event.link.session)
 
     def _attached(self, event: Event) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker.protocols.amqp.handler import AmqpConnection
+from broker.protocols.amqp.opening import Containers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +24,7 @@ class AmqpProtocol:
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        # Container ids of connections that are open, each with how many have it.
-        self._containers: dict[str, int] = {}
+        self._containers = Containers()
 
     def connect(self, peer: Peer, parameters: Mapping[str, Any]) -> AmqpConnection:
         """Take a connection whose first bytes were AMQP's."""

@@ -9,6 +9,7 @@ most `FRAME_SIZE_MAX` bytes. OASIS AMQP 1.0, part 5.3.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError
@@ -37,13 +38,15 @@ class Sasl:
     Args:
         mechanisms: offered, in this order; none of them means ANONYMOUS.
         authenticate: gives the user for a name and a password, or raises BrokerError.
+        by_certificate: gives the user for the peer's certificate, likewise; None where it has shown
+            none.
         write: sends bytes.
 
     Attributes:
         is_done: what follows is AMQP.
         is_refused: the connection is to be closed behind what was written.
-        user: who was authenticated by a password; None for an anonymous client.
-        is_authenticated: it showed a password.
+        user: who was authenticated; None for an anonymous client.
+        is_authenticated: it showed a password or a certificate.
         has_partial: a header or frame has begun.
     """
 
@@ -51,10 +54,12 @@ class Sasl:
         self,
         mechanisms: Sequence[str],
         authenticate: Callable[[str | None, str | None], str | None],
+        by_certificate: Callable[[], str | None] | None,
         write: Callable[[bytes], object],
     ) -> None:
         self._mechanisms = tuple(mechanisms) or ("ANONYMOUS",)
         self._authenticate = authenticate
+        self._by_certificate = by_certificate
         self._write = write
         self._data = b""
         self._has_header = False
@@ -155,11 +160,17 @@ class Sasl:
         if mechanism == "ANONYMOUS":
             # The login itself is refused, if it is, when the connection opens.
             return _OK
-        found = _plain(response)
-        if found is None:
-            return _AUTH
+        if mechanism == "EXTERNAL":
+            if self._by_certificate is None:
+                return _SYS
+            log_in = self._by_certificate
+        else:
+            found = _plain(response)
+            if found is None:
+                return _AUTH
+            log_in = partial(self._authenticate, *found)
         try:
-            self.user = self._authenticate(*found)
+            self.user = log_in()
         except BrokerError:
             return _AUTH
         self.is_authenticated = True

@@ -187,6 +187,10 @@ class OpenWireConnection:
         """
         if isinstance(command, c.KeepAliveInfo):
             return
+        if isinstance(command, c.ConnectionControl):
+            # A failover client's first command on a new connection: it says what it is again later.
+            self.answer(command, None)
+            return
         if isinstance(command, c.ShutdownInfo):
             self._shut_down(command)
             return

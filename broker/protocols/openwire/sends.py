@@ -18,6 +18,7 @@ from broker.protocols.openwire.commands import ActiveMQBlobMessage
 from broker.protocols.openwire.destinations import is_temporary, parts_of
 from broker.protocols.openwire.errors import OpenWireError
 from broker.protocols.openwire.sent_message import core_message, properties_of
+from broker.protocols.producers import HeldConnection, Producers, has_room
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -37,22 +38,14 @@ __all__ = ["Sends"]
 # of a journal of Artemis (490 KiB), with its properties.
 _LARGE_SIZE: Final = 256 * 1024
 _CHUNK_SIZE: Final = 128 * 1024
-# Addresses of a session that are counted each for itself, as of Core's.
-_PRODUCERS_MAX: Final = 100
 
 
-class SendingConnection(Protocol):
+class SendingConnection(HeldConnection, Protocol):
     """What sends need of their connection."""
 
     client_id: str | None
     is_fault_tolerant: bool
     """Its client comes back, and sends again what was not answered."""
-
-    def hold(self, then: Callable[[], object]) -> None:
-        """Look at no frame until resume(), which begins by calling `then()`."""
-
-    def resume(self) -> None:
-        """Go on; nothing where the connection is gone."""
 
     def sent(self, message: ActiveMQMessage, session: Session, size: int) -> None:
         """Answer a message once it is durable."""
@@ -90,8 +83,7 @@ class Sends:
         self._transactions = transactions
         self._destinations = destinations
         self._clock = clock
-        self._new_producer = new_producer
-        self._uncounted = new_producer(None)
+        self._producers = Producers(new_producer)
         self._sets_duplicate_id = sets_duplicate_id
         # A large body is being written, and what goes on behind it: a session has one at a time.
         self._is_uploading = False
@@ -163,7 +155,7 @@ class Sends:
                     if sent.response_required:
                         session.prewarm(message)
                     session.accept(message)
-            self._count(session, message.address, sending.size)
+            self._producers.count(session, message.address, sending.size)
 
     def _within(self, sending: _Sending) -> contextlib.AbstractContextManager[None]:
         id = sending.sent.transaction_id
@@ -174,35 +166,32 @@ class Sends:
     def _has_room(self, sending: _Sending, ready: tuple[Target, Message]) -> bool:
         """Whether an address takes messages now; else it goes on by itself once it does."""
         connection, sent = self._connection, sending.sent
-        waits_alone = sent.response_required or sending.has_window
-        is_waiting = has_room = False
+        session, address = sending.session, ready[0].name
+        is_waiting = is_granted = False
 
         def go_on() -> None:
-            self._next(sending, ready)
+            connection.attempt(sent, lambda: self._next(sending, ready))
+
+        if not (sent.response_required or sending.has_window):
+            return has_room(session, address, connection, go_on)
 
         def grant(is_failing: bool) -> None:
             # Where it fails, sending says so.
-            nonlocal has_room
-            has_room = True
+            nonlocal is_granted
+            is_granted = True
             if not is_waiting:
-                return
-            if not waits_alone:
-                connection.resume()
                 return
             connection.waits(sent, is_waiting=False)
             if self._is_uploading:
-                self._behind_upload.append(lambda: connection.attempt(sent, go_on))
+                self._behind_upload.append(go_on)
             else:
-                connection.attempt(sent, go_on)
+                go_on()
 
-        sending.session.request_credits(ready[0].name, grant)
-        if has_room:
+        session.request_credits(address, grant)
+        if is_granted:
             return True
         is_waiting = True
-        if waits_alone:
-            connection.waits(sent, is_waiting=True)
-        else:
-            connection.hold(lambda: connection.attempt(sent, go_on))
+        connection.waits(sent, is_waiting=True)
         return False
 
     def _begin_large(self, sending: _Sending, message: Message) -> bool:
@@ -246,18 +235,8 @@ class Sends:
         with self._within(sending):
             if not self._finish_large(sending, message):
                 return
-        self._count(sending.session, message.address, sending.size)
+        self._producers.count(sending.session, message.address, sending.size)
         self._next(sending, None)
-
-    def _count(self, session: Session, address: str | None, size: int) -> None:
-        producers = session.producers
-        producer = producers.get(address)
-        if producer is None:
-            producer = self._uncounted
-            if len(producers) < _PRODUCERS_MAX:
-                producer = producers[address] = self._new_producer(address)
-        producer.sent_count += 1
-        producer.sent_bytes += size
 
 
 class _Sending:

@@ -185,11 +185,27 @@ def test_the_login_configuration_of_artemis(tmp_path):
     assert (login.guest.name, login.guest.roles) == ("anna", {"amq"})
 
 
+def test_certificates_of_a_login_configuration(tmp_path):
+    (tmp_path / "login.config").write_text(
+        """cert {
+   org.apache.activemq.artemis.spi.core.security.jaas.TextFileCertificateLoginModule required
+       org.apache.activemq.jaas.textfiledn.user="cert-users.properties"
+       org.apache.activemq.jaas.textfiledn.role="r.properties";
+};"""
+    )
+
+    login = read_login(tmp_path)
+
+    assert login.guest is None
+    assert login.certificates.users_file == tmp_path / "cert-users.properties"
+    assert login.certificates.roles_file == tmp_path / "r.properties"
+
+
 def test_a_login_configuration_of_others_is_refused(read, tmp_path):
     config = read("")
     (tmp_path / "etc/login.config").write_text("activemq { com.example.Ldap required; };")
 
-    with pytest.raises(ConfigError, match="neither PropertiesLoginModule nor"):
+    with pytest.raises(ConfigError, match="none of PropertiesLoginModule, "):
         security_of(config)
 
 

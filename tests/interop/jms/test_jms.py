@@ -3,8 +3,12 @@
 import pytest
 
 from tests.broker.serve import BrokerProcess
-from tests.interop.artemis import PeerUnavailableError
 from tests.interop.jms.client import JmsClient
+from tests.interop.jms_outlives import (
+    made_by,
+    messages_outlive_kill_9,
+    prepared_transactions_outlive_kill_9,
+)
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -23,28 +27,14 @@ def newest(request):
 
 @pytest.fixture
 def new_client(newest):
-    made = []
-
-    def new(broker):
-        try:
-            made.append(JmsClient(broker.port, newest=newest))
-        except PeerUnavailableError as missing:
-            pytest.skip(str(missing))
-        return made[-1]
-
-    yield new
-    for client in made:
-        client.close()
+    with made_by(lambda broker: JmsClient(broker.port, newest=newest)) as new:
+        yield new
 
 
 @pytest.fixture(scope="module")
 def client(broker, newest):
-    try:
-        made = JmsClient(broker.port, newest=newest)
-    except PeerUnavailableError as missing:
-        pytest.skip(str(missing))
-    yield made
-    made.close()
+    with made_by(lambda broker: JmsClient(broker.port, newest=newest)) as new:
+        yield new(broker)
 
 
 @pytest.mark.parametrize(
@@ -100,40 +90,14 @@ def test_large_messages_outlive_kill_9_and_leave_no_file(tmp_path, new_client):
 
 
 def test_messages_outlive_kill_9(tmp_path, new_client):
-    broker = BrokerProcess(tmp_path)
-    client = new_client(broker)
-    assert client.run("send", "q", 20, "m") == "20"
-    broker.kill()
-
-    broker = BrokerProcess(tmp_path)
-    found = new_client(broker).run("receive", "q").split()
-
-    assert [text.rstrip("!") for text in found] == [f"m{number}" for number in range(20)]
-    # What was acknowledged stays so.
-    broker.kill()
-    broker = BrokerProcess(tmp_path)
-    assert new_client(broker).run("receive", "q") == ""
-    assert broker.stop() == 0
+    messages_outlive_kill_9(tmp_path, new_client)
 
 
 @pytest.mark.parametrize(
     ("decision", "rest"), [("commit", ["m1", "new"]), ("rollback", ["m0", "m1"])]
 )
 def test_prepared_transactions_outlive_kill_9(tmp_path, new_client, decision, rest):
-    broker = BrokerProcess(tmp_path)
-    client = new_client(broker)
-    client.run("send", "q", 2, "m")
-    assert client.run("xaPrepare", "q") == "m0"
-    broker.kill()
-
-    broker = BrokerProcess(tmp_path)
-    client = new_client(broker)
-    assert client.run("xaRecover", decision) == "1"
-    assert client.run("xaRecover", decision) == "0"
-
-    found = [text.rstrip("!") for text in client.run("receive", "q").split()]
-    assert found == rest
-    assert broker.stop() == 0
+    assert prepared_transactions_outlive_kill_9(tmp_path, new_client, decision) == rest
 
 
 def test_a_second_broker_on_the_same_folder_says_who_has_it(tmp_path):

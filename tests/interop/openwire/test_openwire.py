@@ -3,7 +3,11 @@
 import pytest
 
 from tests.broker.serve import BrokerProcess
-from tests.interop.artemis import PeerUnavailableError
+from tests.interop.jms_outlives import (
+    made_by,
+    messages_outlive_kill_9,
+    prepared_transactions_outlive_kill_9,
+)
 from tests.interop.openwire.client import OpenWireClient
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -26,31 +30,20 @@ def broker(tmp_path_factory):
     assert running.stop() == 0
 
 
-def client_of(url):
-    try:
-        return OpenWireClient(url)
-    except PeerUnavailableError as missing:
-        pytest.skip(str(missing))
+def of_port(broker):
+    return OpenWireClient(f"tcp://127.0.0.1:{broker.port}")
 
 
 @pytest.fixture(scope="module")
 def client(broker):
-    made = client_of(f"tcp://127.0.0.1:{broker.port}")
-    yield made
-    made.close()
+    with made_by(of_port) as new:
+        yield new(broker)
 
 
 @pytest.fixture
 def new_client():
-    made = []
-
-    def new(broker):
-        made.append(client_of(f"tcp://127.0.0.1:{broker.port}"))
-        return made[-1]
-
-    yield new
-    for one in made:
-        one.close()
+    with made_by(of_port) as new:
+        yield new
 
 
 SCENARIOS = [
@@ -95,43 +88,20 @@ def test_large_messages(client):
 def test_older_versions_loose_and_tight(broker, version, is_tight):
     tight = str(is_tight).lower()
     options = f"wireFormat.version={version}&wireFormat.tightEncodingEnabled={tight}"
-    client = client_of(f"tcp://127.0.0.1:{broker.port}?{options}")
-    try:
+    url = f"tcp://127.0.0.1:{broker.port}?{options}"
+    with made_by(lambda _: OpenWireClient(url)) as new:
+        client = new(broker)
         place = f"place.{version}.{is_tight}"
         assert client.run("types", place) == TYPES
         assert client.run("headers", place) == HEADERS
-    finally:
-        client.close()
 
 
 def test_messages_outlive_kill_9(tmp_path, new_client):
-    broker = BrokerProcess(tmp_path)
-    assert new_client(broker).run("send", "q", 20, "m") == "20"
-    broker.kill()
-
-    broker = BrokerProcess(tmp_path)
-    found = new_client(broker).run("receive", "q")
-
-    assert found == f"[{', '.join(f'm{number}' for number in range(20))}]"
-    # What was acknowledged stays so.
-    broker.kill()
-    broker = BrokerProcess(tmp_path)
-    assert new_client(broker).run("receive", "q") == "[]"
-    assert broker.stop() == 0
+    messages_outlive_kill_9(tmp_path, new_client)
 
 
-@pytest.mark.parametrize(("decision", "rest"), [("commit", "[m1, new]"), ("rollback", "[m0, m1]")])
+@pytest.mark.parametrize(
+    ("decision", "rest"), [("commit", ["m1", "new"]), ("rollback", ["m0", "m1"])]
+)
 def test_prepared_transactions_outlive_kill_9(tmp_path, new_client, decision, rest):
-    broker = BrokerProcess(tmp_path)
-    client = new_client(broker)
-    client.run("send", "q", 2, "m")
-    assert client.run("xaPrepare", "q") == "m0"
-    broker.kill()
-
-    broker = BrokerProcess(tmp_path)
-    client = new_client(broker)
-    assert client.run("xaRecover", decision) == "1"
-    assert client.run("xaRecover", decision) == "0"
-
-    assert client.run("receive", "q") == rest
-    assert broker.stop() == 0
+    assert prepared_transactions_outlive_kill_9(tmp_path, new_client, decision) == rest

@@ -10,7 +10,9 @@ from proton.utils import ConnectionClosed, LinkDetached, SendException
 
 from broker.config.errors import ConfigError
 from broker.config.load import load
+from broker.discovery.topology import Member
 from broker.errors import BrokerError
+from broker.model.transport_configuration import TransportConfiguration
 from broker.options import BrokerOptions
 from broker.protocols.amqp.factory import AmqpProtocolFactory
 from broker.protocols.registry import Detection
@@ -145,6 +147,26 @@ async def test_an_open_is_answered_with_what_the_broker_has():
         transport = connection.transport
         assert transport.remote_max_frame_size == 131072
         assert transport._impl is not None
+
+
+@asynchronous
+async def test_an_open_names_the_backup_of_the_broker():
+    async with serving() as broker:
+        for number, scheme in enumerate(("amqp", "amqps"), start=1):
+            parameters = {"host": "spare", "port": "5672", "sslEnabled": scheme == "amqps"}
+            broker.clients.topology("").announced(
+                Member(
+                    broker.node_id,
+                    2**40 + number,
+                    backup=TransportConfiguration("backup", parameters=parameters),
+                ),
+                object(),
+            )
+            async with Client.of(broker) as client:
+                found = client.connection.conn.remote_properties
+            assert found[symbol("failover-server-list")] == [
+                {"network-host": "spare", "hostname": "spare", "port": 5672, "scheme": scheme}
+            ]
 
 
 @asynchronous

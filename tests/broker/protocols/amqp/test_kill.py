@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-import random
 import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -13,16 +12,10 @@ from proton import Delivery, Described, ProtonException, Terminus, Timeout, symb
 from proton.reactor import SenderOption
 from proton.utils import BlockingConnection
 
-from tests.broker.history.checker import problems
-from tests.broker.history.record import History, Outcome
 from tests.broker.protocols.amqp.client import Capability, Message
-from tests.broker.serve import BrokerProcess
+from tests.broker.protocols.killing import IN_FLIGHT, Clients, kill_and_check
 from tests.interop.asynchronous import asynchronous
 
-QUEUES = ("plain", "single")
-ORDERED = frozenset({"single"})
-IN_FLIGHT = 20
-LARGE = 150_000
 TRANSACTIONAL = 0x34
 GONE = (ProtonException, OSError, AttributeError)
 
@@ -33,16 +26,12 @@ class Coordinator(SenderOption):
         link.target.address = None
 
 
-class Clients:
-    """What all clients of all runs of a broker share; each works in a thread of its own."""
+class AmqpClients(Clients):
+    """Each works in a thread of its own."""
 
-    def __init__(self, seed):
-        self.seeded = random.Random(seed)
-        self.history = History()
+    def __init__(self):
+        super().__init__()
         self.lock = threading.Lock()
-        self.names = itertools.count()
-        self.run = 0
-        self.port = 0
 
     def noted(self, call, *arguments, **named):
         with self.lock:
@@ -62,11 +51,7 @@ class Clients:
 
     def new_message(self, queue, producer, number, unit):
         with self.lock:
-            size = self.seeded.choice((0, 30, 300, 3000))
-            if self.seeded.random() < 0.02:
-                size = LARGE
-            message = self.history.message(f"m{next(self.names)}", size, (queue,))
-            self.history.send(unit, message, producer, number)
+            message = super().new_message(queue, producer, number, unit)
         return Message(body=bytes(message.body), durable=True)
 
     def taken(self, unit, queue, message):
@@ -77,7 +62,7 @@ class Clients:
 
 def produce(clients, queue):
     """Many in flight, each with its outcome."""
-    flying, producer = [], f"p{next(clients.names)}"
+    flying, producer = [], clients.new_producer()
     with contextlib.suppress(*GONE), clients.connected() as connection:
         link = connection.create_sender(queue, options=[Capability("queue")]).link
         for number in itertools.count(1):
@@ -95,7 +80,7 @@ def produce(clients, queue):
 
 def transact(clients, queue):
     """Some messages a transaction, some of which are rolled back."""
-    producer, numbers, unit = f"p{next(clients.names)}", itertools.count(1), None
+    producer, numbers, unit = clients.new_producer(), itertools.count(1), None
     with contextlib.suppress(*GONE), clients.connected() as connection:
         link = connection.create_sender(queue, options=[Capability("queue")]).link
         coordinator = connection.create_sender(None, options=[Coordinator()]).link
@@ -127,8 +112,7 @@ def transact(clients, queue):
             clients.noted("tried", unit)
             assert asked("discharge", id, False).remote_state == Delivery.ACCEPTED
             clients.noted("done", unit)
-    if unit is not None and unit.outcome is Outcome.OPEN:
-        clients.noted("undone", unit)
+    clients.give_up(unit)
 
 
 def consume(clients, queue, *, patience_s=0.5, drains=False, credit=10, in_flight=1):
@@ -174,13 +158,14 @@ def consume(clients, queue, *, patience_s=0.5, drains=False, credit=10, in_fligh
             while len(flying) >= in_flight:
                 confirm()
             receiver.link.flow(1)
-    for unit in taken:
-        if unit.outcome is Outcome.OPEN:
-            clients.noted("undone", unit)
+    clients.give_up(*taken)
 
 
-async def killed_after(clients, broker, seconds):
-    """Let clients work until the broker is killed."""
+@pytest.mark.slow
+@pytest.mark.parametrize("max_messages", [-1, 50], ids=["in memory", "paging"])
+@asynchronous
+async def test_kill_9_loses_and_doubles_nothing(tmp_path, effort, max_messages):
+    clients = AmqpClients()
     tasks = [
         (produce, "plain"),
         (produce, "single"),
@@ -190,34 +175,15 @@ async def killed_after(clients, broker, seconds):
         (consume, "single"),
     ]
     loop = asyncio.get_running_loop()
+
+    def drain(queue):
+        return asyncio.to_thread(consume, clients, queue, drains=True, credit=200, in_flight=100)
+
     # The loop's own threads may be fewer than these.
     with ThreadPoolExecutor(len(tasks)) as threads:
-        running = [loop.run_in_executor(threads, call, clients, queue) for call, queue in tasks]
-        await asyncio.sleep(seconds)
-        await asyncio.to_thread(broker.kill)
-        for one in running:
-            await one
 
+        def working():
+            return [loop.run_in_executor(threads, call, clients, queue) for call, queue in tasks]
 
-@pytest.mark.slow
-@pytest.mark.parametrize("max_messages", [-1, 50], ids=["in memory", "paging"])
-@asynchronous
-async def test_kill_9_loses_and_doubles_nothing(tmp_path, effort, max_messages):
-    clients = Clients(22)
-    for clients.run in range(effort(20, least=3)):
-        broker = await asyncio.to_thread(BrokerProcess, tmp_path, max_messages=max_messages)
-        clients.port = broker.port
-        await killed_after(clients, broker, clients.seeded.uniform(0.5, 2))
-
-    clients.run += 1
-    broker = await asyncio.to_thread(BrokerProcess, tmp_path, max_messages=max_messages)
-    clients.port = broker.port
-    for queue in QUEUES:
-        await asyncio.to_thread(consume, clients, queue, drains=True, credit=200, in_flight=100)
-    assert await asyncio.to_thread(broker.stop) == 0
-
-    history = clients.history
-    done = [unit for unit in history.units if unit.outcome is Outcome.DONE]
-    assert any(unit.sends for unit in done)
-    assert any(unit.takes for unit in done)
-    assert problems(history, ORDERED) == []
+        rounds = effort(20, least=3)
+        await kill_and_check(clients, tmp_path, rounds, max_messages, working, drain, least_s=0.5)

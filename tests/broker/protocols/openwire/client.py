@@ -28,10 +28,12 @@ class OpenWire:
         writer: of its socket.
         version: of OpenWire.
         tight: the encoding.
+        name: of the connection; no other one has it.
     """
 
-    def __init__(self, reader, writer, version, tight):
+    def __init__(self, reader, writer, version, tight, name=CONNECTION):
         self.reader, self.writer = reader, writer
+        self.name, self.producer = name, ProducerId(name, 1, 1)
         ours = own_wire_format(
             max_inactivity_ms=30_000, initial_delay_ms=10_000, max_frame_size=2**30
         )
@@ -43,31 +45,28 @@ class OpenWire:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def raw(cls, broker, version=12, tight=True):
+    async def raw(cls, broker, version=12, tight=True, name=CONNECTION):
         """One that has said nothing."""
-        port = broker.acceptors[0].port
+        port = broker if isinstance(broker, int) else broker.acceptors[0].port
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
-            yield cls(reader, writer, version, tight)
+            yield cls(reader, writer, version, tight, name)
         finally:
             writer.close()
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def of(cls, broker, client_id="test", version=12, tight=True, **info):
+    async def of(cls, broker, client_id="test", version=12, tight=True, name=CONNECTION, **info):
         """One that has logged in, with a session and a producer."""
-        async with cls.raw(broker, version, tight) as made:
+        async with cls.raw(broker, version, tight, name) as made:
             await made.negotiate()
             await made.ask(made.login(client_id, **info))
-            await made.ask(c.SessionInfo(session_id=SessionId(CONNECTION, 1)))
+            await made.ask(c.SessionInfo(session_id=SessionId(name, 1)))
             await made.ask(c.ProducerInfo(producer_id=made.producer))
             yield made
 
-    producer = ProducerId(CONNECTION, 1, 1)
-
-    @staticmethod
-    def login(client_id, **info):
-        return c.ConnectionInfo(connection_id=ConnectionId(CONNECTION), client_id=client_id, **info)
+    def login(self, client_id, **info):
+        return c.ConnectionInfo(connection_id=ConnectionId(self.name), client_id=client_id, **info)
 
     async def negotiate(self):
         """Say what each side can do; the broker's BrokerInfo."""
@@ -116,13 +115,18 @@ class OpenWire:
 
     def text(self, destination, text, **fields):
         """A text message."""
-        self.sequence += 1
         data = text.encode()
-        return c.ActiveMQTextMessage(
+        content = SIZE.pack(len(data)) + data
+        return self.sent(c.ActiveMQTextMessage, destination, content, **fields)
+
+    def sent(self, kind, destination, content, **fields):
+        """A durable message of a kind."""
+        self.sequence += 1
+        return kind(
             producer_id=self.producer,
             message_id=MessageId(producer_id=self.producer, producer_sequence_id=self.sequence),
             destination=destination,
-            content=SIZE.pack(len(data)) + data,
+            content=content,
             persistent=True,
             priority=4,
             **fields,
@@ -130,7 +134,7 @@ class OpenWire:
 
     async def consume(self, destination, number=1, prefetch=100, **fields):
         """A consumer."""
-        id = ConsumerId(CONNECTION, 1, number)
+        id = ConsumerId(self.name, 1, number)
         info = c.ConsumerInfo(
             consumer_id=id, destination=destination, prefetch_size=prefetch, **fields
         )
@@ -152,10 +156,9 @@ class OpenWire:
 
     def transaction(self, number, kind):
         """A step of a local transaction."""
-        id = LocalTransactionId(number, ConnectionId(CONNECTION))
-        return c.TransactionInfo(
-            connection_id=ConnectionId(CONNECTION), transaction_id=id, type=kind
-        )
+        of = ConnectionId(self.name)
+        id = LocalTransactionId(number, of)
+        return c.TransactionInfo(connection_id=of, transaction_id=id, type=kind)
 
 
 def text_of(dispatch):

@@ -47,6 +47,15 @@ async def test_the_broker_says_who_it_is():
 
 
 @asynchronous
+async def test_a_failover_client_says_so_before_who_it_is():
+    async with serving() as broker, OpenWire.raw(broker) as client:
+        await client.negotiate()
+        client.put(c.ConnectionControl(fault_tolerant=True))
+
+        await client.ask(client.login("back"))
+
+
+@asynchronous
 async def test_core_and_stomp_read_what_openwire_sends():
     async with serving() as broker, OpenWire.of(broker) as client, core(broker) as session:
         message = client.text(QUEUE, "grüße", correlation_id="c", type="kind")

@@ -3,40 +3,18 @@
 import asyncio
 import contextlib
 import itertools
-import random
 
 import pytest
 
-from tests.broker.history.checker import problems
-from tests.broker.history.record import History, Outcome
+from tests.broker.protocols.killing import IN_FLIGHT, Clients, first_of, kill_and_check
 from tests.broker.protocols.stomp.client import Stomp
-from tests.broker.serve import BrokerProcess
 from tests.interop.asynchronous import asynchronous
 
-QUEUES = ("plain", "single")
-ORDERED = frozenset({"single"})
-IN_FLIGHT = 20
-LARGE = 150_000
 GONE = (ConnectionError, asyncio.IncompleteReadError, OSError)
 
 
-class Clients:
-    """What all clients of all runs of a broker share."""
-
-    def __init__(self, seed):
-        self.seeded = random.Random(seed)
-        self.history = History()
-        self.names = itertools.count()
-        self.run = 0
-        self.port = 0
-
-    def new_message(self, queue, producer, number, unit):
-        size = self.seeded.choice((0, 30, 300, 3000))
-        if self.seeded.random() < 0.02:
-            size = LARGE
-        message = self.history.message(f"m{next(self.names)}", size, (queue,))
-        self.history.send(unit, message, producer, number)
-        return message
+class StompClients(Clients):
+    """Producers of STOMP."""
 
     @staticmethod
     def put(client, queue, message, **headers):
@@ -47,7 +25,7 @@ class Clients:
     async def produce(self, queue, version):
         """Many in flight, each with a receipt."""
         history, flying = self.history, {}
-        producer = f"p{next(self.names)}"
+        producer = self.new_producer()
         with contextlib.suppress(*GONE):
             async with Stomp.of(self.port, version) as client:
                 for number in itertools.count(1):
@@ -64,7 +42,7 @@ class Clients:
     async def transact(self, queue, version):
         """Some messages a transaction, some of which are aborted."""
         history = self.history
-        producer = f"p{next(self.names)}"
+        producer = self.new_producer()
         numbers = itertools.count(1)
         unit = None
         with contextlib.suppress(*GONE):
@@ -82,8 +60,7 @@ class Clients:
                     history.tried(unit)
                     await client.do("COMMIT", {"transaction": "t"})
                     history.done(unit)
-        if unit is not None and unit.outcome is Outcome.OPEN:
-            history.undone(unit)
+        self.give_up(unit)
 
 
 class Consumer:
@@ -129,21 +106,11 @@ async def consume(clients, queue, version, ack, *, patience_s=0.5, rounds=None, 
                 queue, "s", ack, subscription_type="ANYCAST", consumer_window_size=window
             )
             consumer = Consumer(clients, client, queue)
-            reading = asyncio.ensure_future(consumer.read())
-            working = asyncio.ensure_future(
-                work(consumer, history, seeded, taken, ack, patience_s, rounds, batch)
+            await first_of(
+                consumer.read(),
+                work(consumer, history, seeded, taken, ack, patience_s, rounds, batch),
             )
-            done, others = await asyncio.wait(
-                (reading, working), return_when=asyncio.FIRST_COMPLETED
-            )
-            for one in others:
-                one.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
-            for one in done:
-                one.result()
-    for unit in taken:
-        if unit.outcome is Outcome.OPEN:
-            history.undone(unit)
+    clients.give_up(*taken)
 
 
 async def work(consumer, history, seeded, taken, ack, patience_s, rounds, batch):
@@ -163,46 +130,30 @@ async def work(consumer, history, seeded, taken, ack, patience_s, rounds, batch)
             await consumer.acknowledge(message, of)
 
 
-async def killed_after(clients, broker, seconds):
-    """Let clients work until the broker is killed."""
-    versions = [clients.seeded.choice(("1.0", "1.1", "1.2")) for _ in range(6)]
-    tasks = [
-        clients.produce("plain", versions[0]),
-        clients.produce("single", versions[1]),
-        clients.transact("plain", versions[2]),
-        consume(clients, "plain", versions[3], "client"),
-        consume(clients, "plain", versions[4], "client-individual"),
-        consume(clients, "single", versions[5], "client"),
-    ]
-    running = [asyncio.ensure_future(one) for one in tasks]
-    await asyncio.sleep(seconds)
-    await asyncio.to_thread(broker.kill)
-    for one in running:
-        await one
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("max_messages", [-1, 50], ids=["in memory", "paging"])
 @asynchronous
 async def test_kill_9_loses_and_doubles_nothing(tmp_path, effort, max_messages):
-    clients = Clients(22)
-    for clients.run in range(effort(20, least=3)):
-        broker = await asyncio.to_thread(BrokerProcess, tmp_path, max_messages=max_messages)
-        clients.port = broker.port
-        await killed_after(clients, broker, clients.seeded.uniform(0.3, 2))
+    clients = StompClients()
 
-    clients.run += 1
-    broker = await asyncio.to_thread(BrokerProcess, tmp_path, max_messages=max_messages)
-    clients.port = broker.port
+    def working():
+        versions = [clients.seeded.choice(("1.0", "1.1", "1.2")) for _ in range(6)]
+        tasks = [
+            clients.produce("plain", versions[0]),
+            clients.produce("single", versions[1]),
+            clients.transact("plain", versions[2]),
+            consume(clients, "plain", versions[3], "client"),
+            consume(clients, "plain", versions[4], "client-individual"),
+            consume(clients, "single", versions[5], "client"),
+        ]
+        return [asyncio.ensure_future(one) for one in tasks]
+
     # Of a queue in pages so many are in memory that more are not delivered until some are
     # acknowledged: a larger batch would wait for its patience each time.
     batch = 200 if max_messages < 0 else max_messages // 2
-    for queue in QUEUES:
-        await consume(clients, queue, "1.2", "client", patience_s=1, rounds=3, batch=batch)
-    assert await asyncio.to_thread(broker.stop) == 0
 
-    history = clients.history
-    done = [unit for unit in history.units if unit.outcome is Outcome.DONE]
-    assert any(unit.sends for unit in done)
-    assert any(unit.takes for unit in done)
-    assert problems(history, ORDERED) == []
+    def drain(queue):
+        return consume(clients, queue, "1.2", "client", patience_s=1, rounds=3, batch=batch)
+
+    rounds = effort(20, least=3)
+    await kill_and_check(clients, tmp_path, rounds, max_messages, working, drain)

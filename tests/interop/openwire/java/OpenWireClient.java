@@ -54,6 +54,8 @@ public class OpenWireClient {
                return send(work, name, Integer.parseInt(words[2]), words[3]);
             case "receive":
                return receive(work, name).toString();
+            case "consume":
+               return consume(work, name, words[2]).toString();
             case "types":
                return types(work, name);
             case "headers":
@@ -166,6 +168,17 @@ public class OpenWireClient {
    private static List<String> receive(Work work, String name) throws Exception {
       MessageConsumer consumer = work.session.createConsumer(work.session.createQueue(name));
       List<String> found = rest(consumer);
+      consumer.close();
+      return found;
+   }
+
+   /** All up to the text that is the last one, however long a broker is away meanwhile. */
+   private static List<String> consume(Work work, String name, String last) throws Exception {
+      MessageConsumer consumer = work.session.createConsumer(work.session.createQueue(name));
+      List<String> found = new ArrayList<>();
+      while (found.isEmpty() || !last.equals(found.get(found.size() - 1))) {
+         found.add(text(consumer.receive(120_000)));
+      }
       consumer.close();
       return found;
    }

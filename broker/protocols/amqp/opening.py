@@ -1,0 +1,94 @@
+"""How a connection opens: whether its container may, and what it is told of the broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from proton import symbol
+
+from broker.protocols.amqp.conditions import INVALID_FIELD, AmqpError
+from broker.protocols.amqp.termini import symbols
+from journal.version import __version__
+
+if TYPE_CHECKING:
+    from proton import Connection
+
+    from broker.protocols.peer import Sessions
+
+__all__ = ["Containers", "accept", "refuse"]
+
+_SOLE: Final = "sole-connection-for-container"
+_OFFERED: Final = (_SOLE, "DELAYED_DELIVERY", "SHARED-SUBS", "ANONYMOUS-RELAY")
+_FAILED: Final = "amqp:connection-establishment-failed"
+
+
+class Containers:
+    """Container ids of the connections that are open, each with how many have it."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def enter(self, connection: Connection) -> str:
+        """Count the container of a connection that opens; its id.
+
+        Raises:
+            AmqpError: it wants to be the only one of its id, and is not.
+        """
+        container: str = connection.remote_container or ""
+        wanted = symbols(connection.remote_desired_capabilities)
+        if _SOLE in wanted and container in self._counts:
+            raise AmqpError(INVALID_FIELD, "container-id")
+        self._counts[container] = self._counts.get(container, 0) + 1
+        return container
+
+    def leave(self, container: str) -> None:
+        """A connection of that id has ended."""
+        left = self._counts[container] - 1
+        if left:
+            self._counts[container] = left
+        else:
+            del self._counts[container]
+
+
+def refuse(connection: Connection, sessions: Sessions) -> None:
+    """Open a connection that is closed at once."""
+    connection.container = sessions.node_id
+    connection.properties = {symbol(_FAILED): True}
+    connection.open()
+
+
+def accept(connection: Connection, sessions: Sessions) -> None:
+    """Open a connection, and say what the broker can do, and who takes its place."""
+    connection.container = sessions.node_id
+    connection.offered_capabilities = [symbol(one) for one in _OFFERED]
+    properties: dict[object, object] = {
+        symbol("product"): "Quiver",
+        symbol("version"): __version__,
+    }
+    servers = _failover_servers(sessions)
+    if servers:
+        properties[symbol("failover-server-list")] = servers
+    connection.properties = properties
+    connection.open()
+
+
+def _failover_servers(sessions: Sessions) -> list[dict[Any, Any]]:
+    """Give the backup of this broker, as a client connects to it; nothing without one."""
+    found = [
+        member.backup
+        for member in sessions.topology("").members
+        if member.node_id == sessions.node_id and member.backup is not None
+    ]
+    return [
+        {
+            symbol("network-host"): one.host,
+            symbol("hostname"): one.host,
+            symbol("port"): one.port,
+            symbol("scheme"): "amqps" if one.parameters.get("sslEnabled") in _YES else "amqp",
+        }
+        for one in found
+    ]
+
+
+# Of a connector that came from a URI parameters are texts.
+_YES: Final = (True, "true")
