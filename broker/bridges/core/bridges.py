@@ -150,19 +150,20 @@ class CoreBridges:
         from broker.bridges.core.bridge import CoreBridge
 
         connectors = self._connectors_of(config)
+        try:
+            made = [
+                CoreBridge(config, name, connectors, self._broker, target=self._discovered(config))
+                for name in _names_of(config)
+            ]
+        except ValueError as error:
+            raise _wrong(config, str(error)) from None
         if config.forwarding_address is None:
             log.warning(
                 "AMQ222123: Forward address is not specified on bridge %s. Will use original "
                 "message address instead",
                 config.name,
             )
-        try:
-            return [
-                CoreBridge(config, name, connectors, self._broker, target=self._discovered(config))
-                for name in _names_of(config)
-            ]
-        except ValueError as error:
-            raise _wrong(config, str(error)) from None
+        return made
 
     def _connectors_of(self, config: BridgeConfig) -> list[TransportConfig]:
         """Give those that a bridge names; none where it leads to a discovery group."""

@@ -106,7 +106,7 @@ def forwarding_reason(forwarding: Forwarding, now_ms: int) -> Reason:
             "node-gone",
             f"it is in the store-and-forward queue of node {node_id}, which was not seen since"
             " this broker started",
-            f"Start that node, or send its messages back: broker cluster return {node_id}.",
+            f"Start that node, or send its messages back: broker cluster sf return {node_id}.",
         )
     if not forwarding.is_connected:
         since_ms = forwarding.lost_since_ms
@@ -115,7 +115,7 @@ def forwarding_reason(forwarding: Forwarding, now_ms: int) -> Reason:
             "node-not-reached",
             f"it is in the store-and-forward queue of node {node_id}, which is not reached"
             f"{since}: {forwarding.reason}",
-            f"Mend the link, or send the node's messages back: broker cluster return {node_id}.",
+            f"Mend the link, or send the node's messages back: broker cluster sf return {node_id}.",
         )
     return Reason(
         "forwarding",
