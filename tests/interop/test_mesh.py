@@ -99,6 +99,10 @@ async def test_messages_go_to_whoever_consumes(artemis, tmp_path):
                 here = await client.session()
                 consumer = await here.consumer("both")
                 producer = session.producer("both")
+                # Redistributed or sent on: with it Artemis knows of the consumer.
+                await producer.send("first", durable=True)
+                received = await consumer.receive(WAIT_S)
+                assert await read(received) == "first"
                 for content in [*map(str, range(20)), LARGE, "last"]:
                     await producer.send(content, durable=True)
                 found = []
