@@ -472,9 +472,10 @@ class SimLoop(asyncio.AbstractEventLoop):
             self.network.close()
         self._timers.clear()
         self._runnable.clear()
-        _buried.append(self.graveyard)
+        # Behind them: this loop is still in use by who closes it, and so is what it has left.
         if len(_buried) >= BURIED_MAX:
             free_buried()
+        _buried.append(self.graveyard)
 
     # --- sockets ------------------------------------------------------------------------------
 
