@@ -234,12 +234,20 @@ class PeerBridge(CoreBridge):
         await self._listen(link, session)
         if self.config.use_duplicate_detection:
             self._window_at = partial(_window_at, session)
-        if not self.unanswered.is_linked:
-            self.unanswered.linked()
-            await self._durable()
+        await self._record_link()
         self.lost_at_s = None
         self.scaled_down_to = None
         self._on_changed()
+
+    async def _record_link(self) -> None:
+        """Record that messages may be sent from now on: a start has to know of it."""
+        if self.unanswered.is_linked:
+            return
+        try:
+            self.unanswered.linked()
+        except BrokerError as error:
+            raise NotConnected(f"{self.name} cannot record what it sends: {error}") from error
+        await self._durable()
 
     async def ask(self, operation: str, *arguments: object) -> object:
         """Call an operation of the peer's management, of the broker itself.
@@ -322,9 +330,9 @@ class PeerBridge(CoreBridge):
             return
         try:
             self.unanswered.unlinked(forwarding.unanswered_ids)
-        except JournalError as error:
-            # The storage has failed: its next start takes the oldest for sent.
-            log.debug("%s: %s", self.name, error)
+        except (JournalError, BrokerError) as error:
+            # It is recorded still that the link is up: a start takes the oldest for sent.
+            log.warning("%s: what the peer may have is not recorded: %s", self.name, error)
 
     def _send_back(self, message: Message, error: BrokerRefused) -> bool:
         ids = self._messages.ids_of(message)

@@ -80,7 +80,11 @@ class Unanswered:
         return _LINKED in self._kept
 
     def linked(self) -> None:
-        """Messages may be sent as soon as this is durable."""
+        """Messages may be sent as soon as this is durable.
+
+        Raises:
+            BrokerError: the disk is full: no message may be sent.
+        """
         self._keep(_LINKED)
 
     def unlinked(self, ids: Iterable[int]) -> None:
@@ -88,6 +92,11 @@ class Unanswered:
 
         Args:
             ids: of messages that were sent on it and not answered.
+
+        Raises:
+            BrokerError: the disk is full. They are known until this broker ends; its next start
+                takes the oldest of each priority for sent.
+            JournalError: the storage has failed.
         """
         left = self._ids
         if left:

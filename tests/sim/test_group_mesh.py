@@ -187,8 +187,7 @@ def test_without_faults_each_group_has_one_owner():
     assert wrong(calm(1)) == []
 
 
-# Seed 4: CoreBridge._ended raises on a full disk. An open fault; it waits for its mend.
-@pytest.mark.soak
+@pytest.mark.slow
 def test_seeds_find_nothing_wrong():
     assert wrong([Case(seed) for seed in range(1, SEEDS + 1)]) == []
 

@@ -1,10 +1,16 @@
 """What waits for a node that is gone: sent back, moved, dropped, told of; never doubled."""
 
 import asyncio
+from types import SimpleNamespace
+
+import pytest
 
 from broker.bridges.core.sending import Sending
+from broker.client.errors import NotConnected
 from broker.cluster import lost_nodes
 from broker.cluster.lost_nodes import LostNodes
+from broker.cluster.peer_bridge import PeerBridge
+from broker.errors import BrokerError, ErrorCode
 from tests.broker.bridges.two_brokers import send, session_of, take
 from tests.broker.cluster.mesh import (
     Mesh,
@@ -19,6 +25,10 @@ from tests.broker.cluster.mesh import (
 from tests.interop.asynchronous import asynchronous
 
 Q = (queue("q"),)
+
+
+def refuse(*given):
+    raise BrokerError(ErrorCode.ADDRESS_FULL, "the disk is full")
 
 
 def strict(count, folder, **more):
@@ -204,3 +214,34 @@ def test_stranded_messages_are_told_of_once(caplog):
     assert "sf return|move|drop" in caplog.text
     watch.stop()
     assert timers.next is None
+
+
+@asynchronous
+async def test_a_full_disk_ends_neither_the_link_nor_the_broker(tmp_path, monkeypatch):
+    cluster = strict(2, tmp_path)
+    async with cluster.serving() as nodes:
+        with monkeypatch.context() as patched:
+            patched.setattr(Sending, "answered", lambda self, sent, error: None)
+            await send(nodes[0], "q", *map(str, range(20)))
+            await until(lambda: waiting(nodes[1], "q") == 10)
+            peer = peers_of(nodes[0])[nodes[1].node_id]
+            patched.setattr(peer.unanswered, "_keep", refuse)
+            await cluster.stop(1)
+            await until(lambda: not peer.is_connected)
+        assert nodes[0].failure is None
+        sf = nodes[0].cluster.connections["mesh"].queue_of(peer.node_id)
+        assert all(peer.unanswered.may_be_there(one.message) for one in sf.references())
+        assert peer.unanswered.is_linked
+
+        await cluster.start(1)
+        await cluster.joined()
+        await until(lambda: forwarding(nodes[0]) == 0)
+        assert waiting(nodes[1], "q") == waiting(nodes[0], "q") == 10
+
+
+def test_without_room_for_the_record_of_a_link_it_is_tried_again():
+    unanswered = SimpleNamespace(is_linked=False, linked=refuse)
+    bridge = SimpleNamespace(unanswered=unanswered, name="sf")
+
+    with pytest.raises(NotConnected, match="sf cannot record what it sends: the disk is full"):
+        asyncio.run(PeerBridge._record_link(bridge))
