@@ -28,7 +28,7 @@ Q = (queue("q"),)
 
 
 def refuse(*given):
-    raise BrokerError(ErrorCode.ADDRESS_FULL, "the disk is full")
+    raise BrokerError(ErrorCode.ADDRESS_FULL, "AMQ229102: the disk is full")
 
 
 def strict(count, folder, **more):
@@ -217,7 +217,7 @@ def test_stranded_messages_are_told_of_once(caplog):
 
 
 @asynchronous
-async def test_a_full_disk_ends_neither_the_link_nor_the_broker(tmp_path, monkeypatch):
+async def test_a_full_disk_ends_neither_the_link_nor_the_broker(tmp_path, monkeypatch, caplog):
     cluster = strict(2, tmp_path)
     async with cluster.serving() as nodes:
         with monkeypatch.context() as patched:
@@ -228,7 +228,9 @@ async def test_a_full_disk_ends_neither_the_link_nor_the_broker(tmp_path, monkey
             patched.setattr(peer.unanswered, "_keep", refuse)
             await cluster.stop(1)
             await until(lambda: not peer.is_connected)
-        assert nodes[0].failure is None
+        assert "what the peer may have is not recorded: AMQ229102" in caplog.text
+        # A bridge that has ended by a fault.
+        assert "AMQ222118" not in caplog.text
         sf = nodes[0].cluster.connections["mesh"].queue_of(peer.node_id)
         assert all(peer.unanswered.may_be_there(one.message) for one in sf.references())
         assert peer.unanswered.is_linked
@@ -243,5 +245,5 @@ def test_without_room_for_the_record_of_a_link_it_is_tried_again():
     unanswered = SimpleNamespace(is_linked=False, linked=refuse)
     bridge = SimpleNamespace(unanswered=unanswered, name="sf")
 
-    with pytest.raises(NotConnected, match="sf cannot record what it sends: the disk is full"):
+    with pytest.raises(NotConnected, match="sf cannot record what it sends: AMQ229102"):
         asyncio.run(PeerBridge._record_link(bridge))
