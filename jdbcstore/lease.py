@@ -334,7 +334,7 @@ class Lease:
                 raise
             return True
         if not renewed:
-            self.lose(f"somebody else has had the lease of row {self._row.row_id}, or broke it")
+            self.lose(f"another process has had the lease of row {self._row.row_id}, or broke it")
             return False
         with self._lock:
             self._renewed_at = max(self._renewed_at, sent_at)

@@ -88,7 +88,7 @@ class Unanswered:
         self._keep(_LINKED)
 
     def unlinked(self, ids: Iterable[int]) -> None:
-        """The link is no more.
+        """The link is lost, or was closed.
 
         Args:
             ids: of messages that were sent on it and not answered.

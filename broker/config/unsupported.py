@@ -44,7 +44,7 @@ def _sections(config: BrokerConfig) -> Iterator[str]:
     plugins = sections.broker_plugins
     foreign = () if plugins is None else plugins.children
     found = {
-        # Without a cluster there is no other broker to decide for.
+        # It decides for the other brokers of a cluster.
         "grouping-handler": None if cluster.cluster_connections else cluster.grouping_handler,
         "federations": sections.federations,
         "broker-connections": sections.broker_connections,

@@ -115,7 +115,7 @@ class MessageMover:
             rejects_duplicates: what the target's address has seen stays where it is.
 
         Raises:
-            RecordTooLarge: the storage has no room for the copy; the reference is where it was.
+            RecordTooLarge: the storage has no room for the copy; the reference stays in its queue.
         """
         if target.is_deleted:
             return False
@@ -161,7 +161,7 @@ class MessageMover:
             target: in use.
 
         Raises:
-            RecordTooLarge: the storage has no room for the copy; the reference is where it was.
+            RecordTooLarge: the storage has no room for the copy; the reference stays in its queue.
             BrokerError: the disk is full; likewise.
         """
 
@@ -183,7 +183,7 @@ class MessageMover:
             marks: properties that the copy gets.
 
         Raises:
-            RecordTooLarge: the storage has no room for the copy; the reference is where it was.
+            RecordTooLarge: the storage has no room for the copy; the reference stays in its queue.
         """
         return (
             yield from self._move(reference, lambda copy: _reroute(copy, (), marks), _look_again)
@@ -203,7 +203,7 @@ class MessageMover:
             marks: properties that the copy gets.
 
         Raises:
-            RecordTooLarge: the storage has no room for the copy; the reference is where it was.
+            RecordTooLarge: the storage has no room for the copy; the reference stays in its queue.
         """
         ids = [one.binding_id for one in targets]
         return (

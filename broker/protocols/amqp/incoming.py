@@ -9,6 +9,7 @@ The peer has credit for so many messages as are on their way at most; a full add
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from proton import Condition, Delivery, Described, ulong
@@ -95,6 +96,7 @@ class IncomingLink(OurLink):
         self._open_count = 0
         self._is_asking = False
         self._is_draining = False
+        self._drain_count = 0
         self._was_refused = False
         source = link.remote_source
         self._outcomes = symbols(value_of(source.outcomes))
@@ -144,18 +146,20 @@ class IncomingLink(OurLink):
         if not self._connection.parameters["amqpDrainOnTransientDeliveryErrors"]:
             return
         self._is_draining = True
+        self._drain_count += 1
         self._link.drain(0)
         timeout_ms = self._connection.parameters["amqpLinkQuiesceTimeout"]
         if timeout_ms:
-            self._connection.call_later(timeout_ms / 1000, self._not_drained)
+            not_drained = partial(self._not_drained, self._drain_count)
+            self._connection.call_later(timeout_ms / 1000, not_drained)
 
     def _end_drain(self) -> None:
         self._is_draining = False
         self._link.drained()
         self._link.drain_mode = False
 
-    def _not_drained(self) -> None:
-        if self._is_draining and not self.is_closed:
+    def _not_drained(self, drain: int) -> None:
+        if self._is_draining and drain == self._drain_count and not self.is_closed:
             self._connection.end_link(
                 self._link,
                 AmqpError(DETACH_FORCED, "Timed out waiting for remote sender to drain"),
