@@ -275,6 +275,10 @@ class KeptNames:
         if one not in self._cache:
             self._cache.add(one, self._cache.record(one, None))
 
+    def names(self) -> list[str]:
+        """Give all of them, the oldest first."""
+        return [one.decode("utf-8", "surrogatepass") for one in self._cache.ids()]
+
     def discard(self, name: str) -> None:
         """Keep it no more. Idempotent."""
         self._cache.remove(name.encode("utf-8", "surrogatepass"))

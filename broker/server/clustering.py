@@ -14,6 +14,7 @@ from broker.notifications import NotificationType
 from broker.routing.duplicates import SCALED_DOWN_NODES, KeptNames
 from broker.selector.filters import parse_filter
 from broker.settings.queue_defaults import QueueRequest
+from broker.storage.durable import durable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -225,19 +226,7 @@ class Clustering:
         Raises:
             JournalError: the storage has failed.
         """
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def tell(error: Exception | None) -> None:
-            if done.done():
-                return
-            if error is None:
-                done.set_result(None)
-            else:
-                done.set_exception(error)
-
-        self._context.note()
-        self._context.after(tell)
-        await done
+        await durable(self._context)
 
     # --- a node has scaled down ---------------------------------------------------------------
 

@@ -4,8 +4,8 @@
              ─▶ prepared transactions ─▶ counted: nothing is left ─▶ announced to the target
 
 Where it ends in the middle nothing is lost, and nothing doubled: what has not left stays in the
-store, and the next scale-down goes on with it. If this broker was killed, that has to be to the
-same node: it knows what it has had without an answer.
+store, and the next scale-down goes on with it, to the same node, which is recorded before anything
+is sent: it knows what it has had without an answer. Another one gets it by force only.
 
 Threads: the event loop's alone.
 """
@@ -21,11 +21,13 @@ from broker.bridges.core.target import transport_of
 from broker.client.errors import BrokerRefused, ClientError
 from broker.cluster.introduction import Identity, is_same_place
 from broker.errors import BrokerError, ErrorCode
+from broker.routing.duplicates import KeptNames
 from broker.routing.remote_bindings import STORE_AND_FORWARD
 from broker.server.scale_down_messages import ScaleDownMessages, ScaleDownStopped
 from broker.server.scale_down_notes import NOTES
 from broker.server.scale_down_target import ScaleDownTarget
 from broker.server.scale_down_transactions import move_transactions
+from broker.storage.durable import durable
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ _LOOK_S: Final = 0.05
 # A target that is not reached any more is tried again for so long.
 RETRY_S: Final = 30.0
 _RETRY_AGAIN_S: Final = 0.5
+# What KeptNames calls the node that a scale-down has begun to send to.
+_BEGUN: Final = "scale-down-target"
 
 
 @dataclass(slots=True)
@@ -139,6 +143,7 @@ class ScaleDown:
         )
         self._target: ScaleDownTarget | None = None
         self._connections = dict(cluster.connections)
+        self._begun = KeptNames(parts.postoffice.duplicates, _BEGUN)
         self.report = ScaleDownReport()
 
     def _connection_of(self, name: str | None) -> ClusterConnection:
@@ -171,7 +176,9 @@ class ScaleDown:
 
         Args:
             connector: name of one of the configuration; None takes a node by the policy.
-            is_forced: any node will do, where none of the group is there.
+            is_forced: any node will do, where none of the group is there, or where an earlier
+                scale-down has begun to send to one that is gone: what that one has had without
+                an answer may be doubled then.
             wait_s: how long one may take to be seen; None as `WAIT_S` says.
             told_to_end: ends that wait.
 
@@ -199,6 +206,10 @@ class ScaleDown:
         group = None if self._config is None else self._config.group_name
         wanted = f"of group {group!r} " if group and not is_forced else ""
         why = "; ".join(f"{node}: {error}" for node, error in tried.items()) or "none is known"
+        if begun := self._begun.names():
+            why += (
+                f"; node {begun[-1]} may have some of them, so another one gets them by force only"
+            )
         raise BrokerError(
             ErrorCode.ILLEGAL_STATE,
             f"no node {wanted}of cluster-connection {self._connection.config.name} takes the "
@@ -206,7 +217,7 @@ class ScaleDown:
         )
 
     def _candidates(self, connector: str | None, *, is_forced: bool) -> list[Member]:
-        """Give nodes that may get it, those that were connected to first."""
+        """Give nodes that may get it, those of the policy's connectors first."""
         config = self._config
         topology = self._connection.topology
         others = [
@@ -214,6 +225,9 @@ class ScaleDown:
             for one in topology.members
             if one.node_id != topology.node_id and one.primary is not None
         ]
+        begun = self._begun.names()
+        if begun and not is_forced:
+            others = [one for one in others if one.node_id in begun]
         if connector is not None:
             place = self._connector(connector)
             others = [one for one in others if _is_at(one, (place,))]
@@ -265,6 +279,7 @@ class ScaleDown:
         began_s = loop.time()
         log.info("scale-down to node %s (%s) begins", target.node_id, target.where)
         try:
+            await self._begin(target)
             await self._reaching(target, lambda: self._move_all(target, told_to_end))
         except (BrokerError, ClientError, JournalError, ScaleDownStopped) as error:
             report.error = str(error)
@@ -272,12 +287,22 @@ class ScaleDown:
         report.left = {one.name: one.message_count for one in self._queues() if one.message_count}
         report.left_transactions = len(self._parts.transactions.prepared())
         if report.is_complete:
+            self._begun.discard(target.node_id)
             target.announce()
             log.info("AMQ221063: scale-down is complete: %s", report)
         else:
             log.error("scale-down is not complete, what is left stays in the store: %s", report)
         await target.close()
         return report
+
+    async def _begin(self, target: ScaleDownTarget) -> None:
+        """Record where everything goes, before anything does."""
+        if target.node_id in self._begun:
+            return
+        for earlier in self._begun.names():
+            self._begun.discard(earlier)
+        self._begun.add(target.node_id)
+        await durable(self._parts.storage.new_context())
 
     async def _reaching(self, target: ScaleDownTarget, work: Callable[[], object]) -> None:
         """Do the work, again behind a lost connection."""

@@ -25,6 +25,7 @@ from broker.model.properties import PropertyType
 from broker.routing.queue_ids import ACK_ROUTE_TO
 from broker.server.scale_down_messages import make_copy
 from broker.server.scale_down_notes import forget, note_of, note_of_xid, remove_all
+from broker.storage.durable import durable
 from broker.transactions.xa import XaCode
 
 if TYPE_CHECKING:
@@ -175,15 +176,8 @@ async def _end_here(
     acknowledged = list(transaction.acknowledged)
     for note in (note_of_xid(xid), *map(note_of, acknowledged)):
         notes.add(note, notes.record(note, None))
-    context.note()
-    done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-    context.after(done.set_result)
-    if (error := await done) is not None:
-        raise error
+    await durable(context)
     transactions.take(xid).rollback(context)
-    rolled_back: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-    context.after(rolled_back.set_result)
-    if (error := await rolled_back) is not None:
-        raise error
+    await durable(context)
     remove_all(acknowledged)
     forget(notes)

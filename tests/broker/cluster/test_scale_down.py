@@ -220,6 +220,37 @@ async def test_killed_in_the_middle_it_goes_on_with_the_next_one(tmp_path, monke
     await check_resumed(tmp_path, monkeypatch, (1, 7), 20)
 
 
+@asynchronous
+async def test_what_has_begun_goes_on_to_the_same_node_or_by_force(tmp_path, monkeypatch):
+    cluster = mesh(3, tmp_path)
+    async with cluster.serving() as nodes:
+        await send(nodes[0], "q", *map(str, range(20)))
+        await killed_at(cluster, tmp_path, 7, monkeypatch)
+        (first,) = [one for one in (1, 2) if waiting(nodes[one], "q")]
+        target = nodes[first].node_id
+        await cluster.stop(first)
+        await cluster.start(0)
+        other = cluster.nodes[3 - first].node_id
+        await until(lambda: other in peers_of(cluster.nodes[0]))
+
+        chosen = cluster.nodes[0]._activation.scale_down()
+        with pytest.raises(BrokerError, match=f"node {target} may have some of them"):
+            await chosen.choose()
+        assert waiting(cluster.nodes[0], "q") > 0
+        await chosen.choose(is_forced=True)
+        assert chosen.target_id == other
+        await chosen._target.close()
+
+        await cluster.start(first)
+        await cluster.joined()
+        report = await scaled_down(cluster)
+
+        assert report.is_complete
+        assert report.target == target
+        assert waiting(cluster.nodes[3 - first], "q") == 0
+        assert await take(cluster.nodes[first], "q", 20) == [str(one) for one in range(20)]
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(10))
 @asynchronous
