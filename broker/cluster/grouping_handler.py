@@ -53,6 +53,9 @@ class GroupingHandler(Protocol):
     def owner(self, group: str) -> str | None:
         """Give the owner of a group, which is used now; None where it is not known."""
 
+    def known_owner(self, group: str) -> str | None:
+        """Give the owner of a group as owner() does; it does not count as a use."""
+
     def propose(self, group: str, cluster_name: str) -> str | None:
         """Propose an owner. Give the one that holds; None where another broker is asked."""
 
@@ -96,6 +99,10 @@ class _Groups:
     def owners(self) -> dict[str, str]:
         """Give the owner of each group."""
         return dict(self._owners)
+
+    def known_owner(self, group: str) -> str | None:
+        """Give the owner of a group as owner() does; it does not count as a use."""
+        return self._owners.get(group)
 
     @property
     def _now_s(self) -> float:

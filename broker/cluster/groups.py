@@ -187,6 +187,20 @@ class ClusterGroups:
         # What waits here for the same owner goes first.
         return local if self._moves.is_moving(local.queue) else found
 
+    def owner_elsewhere(self, queue: QueueContents, message: Message) -> str | None:
+        """Give the node that has the group of a message, as `Grouping.owner_elsewhere()`."""
+        routing_name = queue.binding.routing_name or ""
+        key = self._key(routing_name, queue.binding.exclusive, message)
+        group, handler = self._group(routing_name, message), self.handler
+        owner = None
+        if key is not None:
+            known = self.owners.known.get(key)
+            owner = None if known is None else known.cluster_name
+        elif group is not None and handler is not None:
+            owner = handler.known_owner(group)
+        node_id = self._node_id if owner is None else owner[-_NODE_ID_SIZE:]
+        return None if node_id == self._node_id else node_id
+
     def _by_agreement(
         self, key: GroupKey, bindings: Sequence[Binding], message: Message
     ) -> Binding | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker.model.message import Message
+    from broker.queues.contents import QueueContents
     from broker.routing.bindings import Binding
 
 __all__ = ["Grouping"]
@@ -36,4 +37,14 @@ class Grouping(Protocol):
             bindings: with one routing name, at least one.
             next_for: gives the one whose turn it is.
             message: of a group, or for a queue that may be exclusive.
+        """
+
+    def owner_elsewhere(self, queue: QueueContents, message: Message) -> str | None:
+        """Give the node that has the group of a message; None: this one, or it is not known.
+
+        Nothing is chosen, and nothing changes.
+
+        Args:
+            queue: of this broker, in which the message is.
+            message: of a group, or of a queue that may be exclusive.
         """

@@ -217,6 +217,7 @@ class _Observation:
         key = self._queue.groups.key_of(message)
         owner = None if key is None else self._queue.groups.owner(key)
         group = message.get(GROUP_ID)
+        grouping = self._broker.postoffice.grouping
         return MessageState(
             message_id=message.message_id,
             place=found.place,
@@ -233,6 +234,7 @@ class _Observation:
             transaction_since_ms=0 if tx is None else tx.started_ms,
             group=None if group is None else str(group),
             group_owner=None if owner is None else self._consumer(owner),
+            group_node=None if grouping is None else grouping.owner_elsewhere(self._queue, message),
         )
 
     def _found_in(self, message_id: int) -> Iterator[Forwarding]:

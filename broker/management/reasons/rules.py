@@ -225,9 +225,8 @@ def _of_consumers(queue: QueueState, message: MessageState) -> Iterator[Reason]:
     if queue.forwarding is not None:
         yield forwarding_reason(queue.forwarding, queue.now_ms)
         return
-    if message.group is not None and (
-        message.group_node is not None or message.group_owner is not None
-    ):
+    is_grouped = message.group is not None and message.group_owner is not None
+    if message.group_node is not None or is_grouped:
         yield from _of_group(queue, message)
         return
     candidates = list(queue.consumers)
@@ -250,12 +249,18 @@ def _of_consumers(queue: QueueState, message: MessageState) -> Iterator[Reason]:
     yield from elsewhere(queue, message)
 
 
+def _owned_as(queue: QueueState, message: MessageState) -> str:
+    if message.group is None:
+        return f"of queue {queue.name}, exclusive in the cluster"
+    return f"of group {message.group!r}"
+
+
 def _of_group(queue: QueueState, message: MessageState) -> Iterator[Reason]:
     name = shlex.quote(queue.name)
     if message.group_node is not None:
         yield Reason(
             "group-owner-elsewhere",
-            f"message {message.message_id} is of group {message.group!r}, which node"
+            f"message {message.message_id} is {_owned_as(queue, message)}, which node"
             f" {message.group_node} has",
             "Wait until it is sent there, or see what the link does: broker cluster status.",
         )

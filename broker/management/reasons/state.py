@@ -159,7 +159,7 @@ class MessageState:
         transaction_since_ms: when that began.
         group: its message group.
         group_owner: the consumer of this queue that has the group.
-        group_node: the other node that has the group.
+        group_node: the other node that has the group, or the exclusive queue.
         found_in: store-and-forward queues that have it, where this one has not.
     """
 

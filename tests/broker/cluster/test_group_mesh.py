@@ -8,6 +8,7 @@ import pytest
 
 from broker.config.cluster import GroupingHandler, GroupingType
 from broker.records.binding_records import GroupBinding
+from tests.broker.bench import message
 from tests.broker.bridges.two_brokers import send, session_of
 from tests.broker.cluster.mesh import Mesh, demand, forwarding, queue, until, waiting
 from tests.interop.asynchronous import asynchronous
@@ -82,6 +83,16 @@ def check(receivers, count, groups=GROUPS, sources=1):
             assert numbers == sorted(numbers), (group, found)
 
 
+def check_told(nodes, receivers):
+    """Each node says which other one has a group; the one that has it names none."""
+    for group in GROUPS:
+        has = next(node for node, received in receivers if group in groups_of(received))
+        for node in nodes:
+            q, grouping = node.postoffice.addresses.queues["q"], node.postoffice.grouping
+            told = grouping.owner_elsewhere(q, message(_AMQ_GROUP_ID=group))
+            assert told == (None if node is has else has.node_id)
+
+
 @asynchronous
 async def test_a_group_has_one_consumer_whichever_node_a_message_comes_to():
     mesh = Mesh(3, queues=Q)
@@ -97,6 +108,7 @@ async def test_a_group_has_one_consumer_whichever_node_a_message_comes_to():
         await until(lambda: len(one) + len(two) == COUNT * len(GROUPS))
         check([one, two], COUNT, sources=3)
         assert quiet(nodes)
+        check_told(nodes, [(nodes[1], one), (nodes[2], two)])
 
 
 @pytest.mark.slow
@@ -180,6 +192,7 @@ async def test_with_a_grouping_handler_the_local_one_decides_and_records(tmp_pat
             await send_groups([nodes[1], nodes[2], nodes[0]], range(COUNT))
             await until(lambda: len(one) + len(two) == COUNT * len(GROUPS))
             check([one, two], COUNT, sources=3)
+            check_told(nodes, [(nodes[1], one), (nodes[2], two)])
         owners = nodes[0].postoffice.grouping.handler.owners
         assert sorted(owners) == sorted(f"{group}.q" for group in GROUPS)
         await mesh.stop(0)

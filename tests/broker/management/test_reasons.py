@@ -200,6 +200,12 @@ CASES = {
         ["group-owner-elsewhere"],
         "group 'g', which node B has",
     ),
+    "an exclusive queue of another node": (
+        queue(READY),
+        message(group_node="B"),
+        ["group-owner-elsewhere"],
+        "of queue q, exclusive in the cluster, which node B has",
+    ),
     "a group without an owner": (queue(READY), message(group="g"), ["moving"], "nothing holds"),
     "no consumer": (queue(), message(), ["no-consumer"], "broker consumer --destination queue://q"),
     "no selector takes it": (
