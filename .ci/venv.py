@@ -24,7 +24,9 @@ VENV = ".venv"
 PYTHON = os.path.join(VENV, "bin", "python")
 # One line a stage: its name, and the digest of the pyproject.toml that it was installed for.
 STAMP = os.path.join(VENV, "stages")
-BUILD_TOOLS = ["pip", "setuptools>=77", "Cython>=3.1"]
+# cffi is for Qpid Proton, which is built in .venv too (--no-build-isolation): without it setuptools
+# makes a wheel without its native part, and pip keeps that in its cache.
+BUILD_TOOLS = ["pip", "setuptools>=77", "Cython>=3.1", "cffi>=1.0"]
 # Stage: the extra that it installs, and what a user waits for.
 STAGES = {
     "run": ("", "about 20 MB, some 10 seconds"),

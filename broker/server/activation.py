@@ -316,7 +316,6 @@ class Activation:
         """
         assert self._protocols is not None, "load() made them"
         self._check_starting()
-        await listening.listen(self._acceptors)
         if self.stores is not None:
             await activate(self.stores, self._wait)
         self._periodic = Periodic(
@@ -330,6 +329,10 @@ class Activation:
             clock_ms=self._environment.clock.now_ms,
             on_failure=self._on_failure,
         )
+        self._check_starting()
+        # Before the acceptors: a session that came between the two would be refused.
+        self._lifecycle.listening()
+        await listening.listen(self._acceptors)
         self._check_starting()
         self._lifecycle.activated()
         self.bridges.start()

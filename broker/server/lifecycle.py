@@ -136,7 +136,8 @@ class Lifecycle:
             return str(self.failure)
         if self.is_stopping:
             return _STOPPING
-        return None if self._is_activated else self._step
+        is_ready = self._is_activated and self.ha_state is not HaState.ACTIVATING
+        return None if is_ready else self._step
 
     def check_starting(self) -> None:
         """See that nothing has failed since the start began.
@@ -198,8 +199,13 @@ class Lifecycle:
         """Everything was read; queues and transactions are made of it."""
         self._step = "recovering its queues"
 
+    def listening(self) -> None:
+        """Whoever connects is served; the acceptors follow, one by one."""
+        self._step = "opening its acceptors"
+        self._is_activated = True
+
     def activated(self) -> None:
-        """Clients may come."""
+        """Clients may come: the acceptors of all listen."""
         self.state = ServerState.STARTED
         self._is_activated = True
         if self.ha_state is HaState.ACTIVATING:

@@ -13,17 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from broker.client import AsyncClient
 from broker.errors import BrokerError
 from broker.management.registry import Resources
 from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions, WebOptions
-from broker.server import loading
+from broker.server import activation, loading
 from broker.server.lifecycle import ServerState
 from broker.server.server import Broker
 from broker.sessions.session import SessionOptions
 from broker.settings.queue_defaults import QueueRequest
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
-from broker.transport.acceptor import AcceptorOptions
+from broker.transport.acceptor import Acceptor, AcceptorOptions
 from jdbcstore import Database, NodeManager
 from jdbcstore.options import DatabaseStoreOptions
 from journal.errors import JournalClosed
@@ -347,6 +348,60 @@ def test_broker_run_that_waits_stops_when_told_with_status_0(tmp_path, kind):
     assert running.returncode == 0
     assert "stopped before the broker was active" in rest
     assert "serving" not in rest
+
+
+@asynchronous
+async def test_a_session_that_comes_while_acceptors_open_is_served(tmp_path, monkeypatch):
+    """The first listens, the second does not yet: it was "Server not started" once."""
+    start, goes_on = Acceptor.start, asyncio.Event()
+
+    async def slow(acceptor):
+        if acceptor.options.name == "second":
+            assert await asyncio.wait_for(goes_on.wait(), WAIT_S)
+        await start(acceptor)
+
+    monkeypatch.setattr(Acceptor, "start", slow)
+    acceptors = [
+        AcceptorOptions(name=name, host="127.0.0.1", port=0) for name in ("first", "second")
+    ]
+    broker = Broker(options_of(tmp_path, "files", acceptors=tuple(acceptors)))
+    starting = asyncio.ensure_future(broker.start())
+    await until(broker, "opening its acceptors")
+
+    async with AsyncClient(f"tcp://127.0.0.1:{broker.acceptors[0].port}") as client:
+        session = await client.session()
+        await session.create_queue("q")
+    ready = (await probed(broker))[1]
+
+    assert (ready, starting.done()) == (503, False)
+    goes_on.set()
+    await asyncio.wait_for(starting, WAIT_S)
+    assert (await probed(broker))[1] == 200
+    await broker.stop()
+
+
+@asynchronous
+async def test_nothing_can_connect_before_the_store_says_that_the_broker_serves(
+    tmp_path, monkeypatch
+):
+    tell, goes_on = activation.activate, asyncio.Event()
+    is_told = asyncio.Event()
+
+    async def slow(stores, wait):
+        is_told.set()
+        assert await asyncio.wait_for(goes_on.wait(), WAIT_S)
+        await tell(stores, wait)
+
+    monkeypatch.setattr(activation, "activate", slow)
+    broker = Broker(options_of(tmp_path, "files"))
+    starting = asyncio.ensure_future(broker.start())
+    await asyncio.wait_for(is_told.wait(), WAIT_S)
+
+    assert not await is_open(broker.acceptors[0].port)
+    goes_on.set()
+    await asyncio.wait_for(starting, WAIT_S)
+    assert await is_open(broker.acceptors[0].port)
+    await broker.stop()
 
 
 @asynchronous
