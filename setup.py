@@ -111,6 +111,7 @@ COMPILED = [
     "broker.paging.window",
     "broker.routing.bindings",
     "broker.routing.enqueuer",
+    "broker.routing.named_queues",
     "broker.routing.postoffice",
     "broker.routing.route",
     "broker.sessions.permissions",

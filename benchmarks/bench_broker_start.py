@@ -119,10 +119,10 @@ async def fill(folder: Path, count: int) -> None:
     """Store messages for one queue, without sending them."""
     broker = Broker(options_of(folder))
     await broker.start()
-    queue = broker.administration.create_queue(
+    queue = broker.parts.administration.create_queue(
         QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)
     )
-    storage = broker.storage
+    storage = broker.parts.storage
     for number in range(count):
         one = message(number)
         one.message_id = storage.new_id()
@@ -140,7 +140,7 @@ async def send(folder: Path, count: int) -> float:
     broker = Broker(options_of(folder))
     await broker.start()
     session = broker.clients.create_session("session", None, SessionOptions(), set())
-    broker.administration.create_queue(
+    broker.parts.administration.create_queue(
         QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)
     )
     size = 0
@@ -278,7 +278,7 @@ async def drain(folder: Path, count: int) -> float:
     broker = Broker(options_of(folder, max_size_messages=100))
     await broker.start()
     session = broker.clients.create_session("session", None, SessionOptions(), set())
-    broker.administration.create_queue(
+    broker.parts.administration.create_queue(
         QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)
     )
     sent = asyncio.get_running_loop().create_future()

@@ -67,7 +67,7 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
     except JournalError as error:
         log.critical("%s", error)
         has_failed = True
-    report = broker.scale_down_report
+    report = broker.scale_down_choice.report
     if report is not None and not report.is_complete:
         has_failed = True
     return EXIT_FAILED if has_failed else EXIT_OK

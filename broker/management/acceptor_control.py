@@ -52,7 +52,7 @@ class AcceptorControl(Control):
 
     def _tell(self, kind: NotificationType) -> None:
         options = self.acceptor.options
-        self._broker.notifications.acceptor(kind, options.host, self.acceptor.port)
+        self._broker.parts.notifications.acceptor(kind, options.host, self.acceptor.port)
 
     @operation("start")
     def start(self) -> Generator[float, None, None]:

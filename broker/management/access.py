@@ -186,49 +186,32 @@ class Clients(Protocol):
         """
 
 
-class ManagedBroker(Protocol):
-    """See the module's text; all of it is read and called in the event loop's thread."""
-
-    options: BrokerOptions
-    clock_ms: Callable[[], int]
-    ids: Ids
-    parse_filter: Callable[[str], Filter | None]
-    storage: StorageManager
-    counters: Counters
-    postoffice: PostOffice
-    dead_letters: DeadLetters
-    replay: Replay
-    node_id: str
-    started_ms: int
-    administration: Administration
-    message_counters: MessageCounters
-    cluster: ClusterManager
+class Parts(Protocol):
+    """What a broker is made of; `broker.server.composition.Parts` says more of each."""
 
     @property
-    def lifecycle(self) -> Lifecycle:
-        """How far it has come."""
+    def storage(self) -> StorageManager:
+        """Where records go."""
 
     @property
-    def ownership(self) -> Ownership | None:
-        """Of its stores; None without any, or where no other broker can want them."""
-
-    async def scale_down(self, connector: str | None = None, *, is_forced: bool = False) -> str:
-        """Move everything to another node, and stop, behind the answer; which node.
-
-        Raises:
-            BrokerError: there is none.
-        """
-
-    def give_place(self) -> None:
-        """Stop, and let the other one of the pair take over."""
+    def counters(self) -> Counters:
+        """For metrics."""
 
     @property
-    def clients(self) -> Clients:
-        """Its connections and sessions."""
+    def postoffice(self) -> PostOffice:
+        """Addresses, bindings, queues."""
 
     @property
-    def settings(self) -> Settings:
-        """Of addresses."""
+    def dead_letters(self) -> DeadLetters:
+        """Moves messages, also those that an operator kills or expires."""
+
+    @property
+    def replay(self) -> Replay:
+        """Sends again what the history has."""
+
+    @property
+    def administration(self) -> Administration:
+        """Makes queues and addresses on request."""
 
     @property
     def transactions(self) -> XaTransactions:
@@ -261,6 +244,60 @@ class ManagedBroker(Protocol):
     @property
     def stored_connectors(self) -> StoredConnectors:
         """Connectors, the recorded ones over the configured ones."""
+
+
+class Managing(Protocol):
+    """How a broker is managed; `broker.server.composition.Managing`."""
+
+    @property
+    def message_counters(self) -> MessageCounters:
+        """What queues had on earlier days."""
+
+
+class ManagedBroker(Protocol):
+    """See the module's text; all of it is read and called in the event loop's thread."""
+
+    options: BrokerOptions
+    clock_ms: Callable[[], int]
+    ids: Ids
+    parse_filter: Callable[[str], Filter | None]
+    node_id: str
+    started_ms: int
+    cluster: ClusterManager
+
+    @property
+    def parts(self) -> Parts:
+        """From when its store is loaded."""
+
+    @property
+    def managing(self) -> Managing:
+        """From when its store is loaded."""
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """How far it has come."""
+
+    @property
+    def ownership(self) -> Ownership | None:
+        """Of its stores; None without any, or where no other broker can want them."""
+
+    async def scale_down(self, connector: str | None = None, *, is_forced: bool = False) -> str:
+        """Move everything to another node, and stop, behind the answer; which node.
+
+        Raises:
+            BrokerError: there is none.
+        """
+
+    def give_place(self) -> None:
+        """Stop, and let the other one of the pair take over."""
+
+    @property
+    def clients(self) -> Clients:
+        """Its connections and sessions."""
+
+    @property
+    def settings(self) -> Settings:
+        """Of addresses."""
 
     @property
     def bridges(self) -> Bridges:

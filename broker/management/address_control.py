@@ -62,7 +62,7 @@ class AddressControl(Control):
         "getUnRoutedMessageCount": lambda self: self.address.unrouted_count,
         "isPaused": lambda self: self.address.is_paused,
         "isRetroactiveResource": lambda self: is_retroactive(
-            self._broker.retroactive, self.address.name
+            self._broker.parts.retroactive, self.address.name
         ),
         "isAutoCreated": lambda self: self.address.is_auto_created,
         "isInternal": lambda self: self.address.is_internal,
@@ -74,8 +74,10 @@ class AddressControl(Control):
         "getMaxPageReadMessages": lambda self: self._settings.max_read_page_messages,
         "getPrefetchPageBytes": lambda self: self._settings.prefetch_page_bytes,
         "getPrefetchPageMessages": lambda self: self._settings.prefetch_page_messages,
-        "getRoles": lambda self: role_arrays(self._broker.security, self.address.name),
-        "getRolesAsJSON": lambda self: json_text(self._broker.security.roles(self.address.name)),
+        "getRoles": lambda self: role_arrays(self._broker.parts.security, self.address.name),
+        "getRolesAsJSON": lambda self: json_text(
+            self._broker.parts.security.roles(self.address.name)
+        ),
         "getCurrentDuplicateIdCacheSize": lambda self: self.duplicate_id_count,
     }
 
@@ -90,7 +92,7 @@ class AddressControl(Control):
     @property
     def pages(self) -> PagingStore | None:
         """Its pages; None where it never had any."""
-        paging = self._broker.paging
+        paging = self._broker.parts.paging
         return None if paging is None else paging.stores.get(self.address.name)
 
     @property
@@ -111,13 +113,13 @@ class AddressControl(Control):
     @property
     def duplicate_id_count(self) -> int:
         """How many ids it has seen and remembers."""
-        cache = self._broker.postoffice.duplicates.find(self.address.name)
+        cache = self._broker.parts.postoffice.duplicates.find(self.address.name)
         return 0 if cache is None else len(cache)
 
     @operation("clearDuplicateIdCache")
     def clear_duplicate_ids(self) -> bool:
         """Forget all ids that it has seen."""
-        cache = self._broker.postoffice.duplicates.find(self.address.name)
+        cache = self._broker.parts.postoffice.duplicates.find(self.address.name)
         if cache is not None:
             cache.clear()
         return True
@@ -126,13 +128,13 @@ class AddressControl(Control):
     @operation("pause", BOOLEAN)
     def pause(self, is_kept: bool = False) -> None:
         """Let its queues deliver nothing; `is_kept` after a restart too."""
-        addresses = self._broker.postoffice.addresses
+        addresses = self._broker.parts.postoffice.addresses
         addresses.pause(self.address, is_paused=True, is_kept=bool(is_kept))
 
     @operation("resume")
     def resume(self) -> None:
         """Let its queues deliver again."""
-        self._broker.postoffice.addresses.pause(self.address, is_paused=False)
+        self._broker.parts.postoffice.addresses.pause(self.address, is_paused=False)
 
     @operation("block")
     def block(self) -> bool:
@@ -164,14 +166,16 @@ class AddressControl(Control):
     @operation("replay", TEXT, TEXT)
     def replay(self, target: str | None, filter: str | None) -> Generator[float | None, None, None]:
         """Send again what the history has of this address, to it or to another one."""
-        return replay_all(self._broker.replay, self.address.name, target, filter)
+        return replay_all(self._broker.parts.replay, self.address.name, target, filter)
 
     @operation("replay", NAME, NAME, TEXT, TEXT)
     def replay_between(
         self, start: str, end: str, target: str | None, filter: str | None
     ) -> Generator[float | None, None, None]:
         """The same of files that were copied between two times, local yyyyMMddHHmmss."""
-        return replay_between(self._broker.replay, start, end, self.address.name, target, filter)
+        return replay_between(
+            self._broker.parts.replay, start, end, self.address.name, target, filter
+        )
 
     @operation("sendMessage", MAP, INT, TEXT, BOOLEAN, TEXT, TEXT)
     @operation("sendMessage", MAP, INT, TEXT, BOOLEAN, TEXT, TEXT, BOOLEAN)

@@ -57,7 +57,7 @@ class BrokerAttributes(BrokerPart):
 
     getters: ClassVar[Getters] = {
         # Stores.
-        "isPersistenceEnabled": lambda self: self._broker.storage.is_persistent,
+        "isPersistenceEnabled": lambda self: self._broker.parts.storage.is_persistent,
         "getBindingsDirectory": lambda self: self._directory(
             self._config.persistence.bindings_directory, lambda files: files.bindings.directory
         ),
@@ -95,8 +95,8 @@ class BrokerAttributes(BrokerPart):
         "getManagementAddress": lambda self: self._options.management.address,
         "getManagementNotificationAddress": lambda self: self._options.notifications.address,
         "getConnectionTTLOverride": lambda self: self._options.connection_ttl_override,
-        "getIDCacheSize": lambda self: self._broker.postoffice.duplicates.size,
-        "isPersistIDCache": lambda self: self._broker.postoffice.duplicates.is_persistent,
+        "getIDCacheSize": lambda self: self._broker.parts.postoffice.duplicates.size,
+        "isPersistIDCache": lambda self: self._broker.parts.postoffice.duplicates.is_persistent,
         "getTransactionTimeout": lambda self: self._options.transaction_timeout,
         "getTransactionTimeoutScanPeriod": lambda self: (
             self._options.transaction_timeout_scan_period

@@ -99,14 +99,14 @@ class BrokerControl(
         self, address: str, target: str | None, filter: str | None
     ) -> Generator[float | None, None, None]:
         """Send again what the history has of an address, to it or to another one."""
-        return replay_all(self._broker.replay, address, target, filter)
+        return replay_all(self._broker.parts.replay, address, target, filter)
 
     @operation("replay", NAME, NAME, NAME, TEXT, TEXT)
     def replay_between(
         self, start: str, end: str, address: str, target: str | None, filter: str | None
     ) -> Generator[float | None, None, None]:
         """The same of files that were copied between two times, local yyyyMMddHHmmss."""
-        return replay_between(self._broker.replay, start, end, address, target, filter)
+        return replay_between(self._broker.parts.replay, start, end, address, target, filter)
 
     # --- clients ------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class BrokerControl(
         xid = self.find_xid(text)
         if xid is None:
             return False
-        return self._broker.transactions.end_heuristically(
+        return self._broker.parts.transactions.end_heuristically(
             xid, self._context, self._decided, is_commit=is_commit
         )
 

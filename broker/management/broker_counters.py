@@ -25,7 +25,7 @@ class BrokerCounters(BrokerPart):
 
     @property
     def _counters(self) -> MessageCounters:
-        return self._broker.message_counters
+        return self._broker.managing.message_counters
 
     @operation("enableMessageCounters")
     def enable_counters(self) -> None:

@@ -159,7 +159,7 @@ class BrokerDiverts(BrokerPart):
         kind = _routing_type(routing_type)
         if self._addresses.find_divert(name) is not None:
             raise ManagementError(f"divert {name} exists")
-        self._broker.administration.ensure_address(address, [], is_auto_created=True)
+        self._broker.parts.administration.ensure_address(address, [], is_auto_created=True)
         record = Divert(
             name=name,
             address=address,
@@ -171,9 +171,9 @@ class BrokerDiverts(BrokerPart):
             transformer=transformer,
         )
         divert = DivertBinding(record, parse_filter=self._broker.parse_filter)
-        divert.binding_id = self._broker.storage.add_setting(record)
+        divert.binding_id = self._broker.parts.storage.add_setting(record)
         self._addresses.bind(divert)
-        self._broker.notifications.binding(NotificationType.BINDING_ADDED, divert)
+        self._broker.parts.notifications.binding(NotificationType.BINDING_ADDED, divert)
 
     @operation("updateDivert", NAME)
     def update_divert_of_json(self, text: str) -> None:
@@ -224,7 +224,9 @@ class BrokerDiverts(BrokerPart):
             return
         changed = DivertBinding(record, divert.binding_id, parse_filter=self._broker.parse_filter)
         if divert.binding_id:
-            changed.binding_id = self._broker.storage.replace_setting(divert.binding_id, record)
+            changed.binding_id = self._broker.parts.storage.replace_setting(
+                divert.binding_id, record
+            )
         self._addresses.bind(changed)
 
     def _divert(self, name: str) -> DivertBinding:

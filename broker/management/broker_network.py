@@ -54,7 +54,7 @@ class BrokerNetwork(BrokerPart):
             yield name, ACCEPTOR_CLASS, acceptor_parameters(one, known.get(name))
 
     def _connectors(self) -> Iterator[tuple[str, str, dict[str, str]]]:
-        for name, one in self._broker.stored_connectors.by_name.items():
+        for name, one in self._broker.parts.stored_connectors.by_name.items():
             yield name, CONNECTOR_CLASS, connector_parameters(one)
 
     @operation("sendQueueInfoToQueue", NAME, TEXT)
@@ -64,7 +64,7 @@ class BrokerNetwork(BrokerPart):
         The filter of the queue selects, as in Artemis; `address` counts no more than there.
         """
         del address
-        self._broker.notifications.tell_all(self._addresses.queue(queue))
+        self._broker.parts.notifications.tell_all(self._addresses.queue(queue))
 
     @operation("addConnector", NAME, NAME)
     def add_connector(self, name: str, url: str) -> None:
@@ -72,14 +72,14 @@ class BrokerNetwork(BrokerPart):
         if not name:
             raise ManagementError("a connector needs a name")
         try:
-            self._broker.stored_connectors.add(name, url)
+            self._broker.parts.stored_connectors.add(name, url)
         except ValueError as error:
             raise ManagementError(str(error)) from None
 
     @operation("removeConnector", NAME)
     def remove_connector(self, name: str) -> None:
         """Take a connector away; a configured one is there again after a restart."""
-        self._broker.stored_connectors.remove(name)
+        self._broker.parts.stored_connectors.remove(name)
 
     # --- the web server -----------------------------------------------------------------------
 

@@ -25,6 +25,6 @@ class BrokerPages(BrokerPart):
         Counts follow every message that comes and goes; after a start pages are counted once, by
         reading them.
         """
-        paging = self._broker.paging
+        paging = self._broker.parts.paging
         while paging is not None and not all(one.is_counted for one in paging.stores.values()):
             yield _LOOK_AGAIN_S

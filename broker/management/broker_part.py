@@ -33,7 +33,7 @@ class BrokerPart(Control):
 
     @cached_property
     def _addresses(self) -> Addresses:
-        return self._broker.postoffice.addresses
+        return self._broker.parts.postoffice.addresses
 
     @cached_property
     def _matcher(self) -> Matcher:
@@ -41,7 +41,7 @@ class BrokerPart(Control):
 
     @cached_property
     def _context(self) -> OperationContext:
-        return self._broker.storage.new_context()
+        return self._broker.parts.storage.new_context()
 
     @property
     def _queues(self) -> list[Queue]:

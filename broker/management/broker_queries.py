@@ -96,7 +96,7 @@ class BrokerQueries(BrokerPart):
         "getDiskStoreUsage": lambda self: self._addresses.memory.disk_usage,
         "getGlobalMaxSize": lambda self: self._addresses.memory.size_max,
         # Beyond Artemis: what its users ask for as metrics.
-        "getDuplicateCount": lambda self: self._broker.counters.duplicates,
+        "getDuplicateCount": lambda self: self._broker.parts.counters.duplicates,
     }
 
     @property
@@ -151,7 +151,7 @@ class BrokerQueries(BrokerPart):
     @operation("listBindingsForAddress", NAME)
     def bindings_of(self, address: str) -> str:
         """Give what is bound to an address, patterns included."""
-        route = self._broker.postoffice.route_of(address)
+        route = self._broker.parts.postoffice.route_of(address)
         return ",".join(
             one.describe() for one in (*route.anycast, *route.multicast, *route.diverts)
         )
@@ -280,7 +280,7 @@ class BrokerQueries(BrokerPart):
 
     @property
     def _prepared(self) -> list[Transaction]:
-        found = self._broker.transactions.prepared()
+        found = self._broker.parts.transactions.prepared()
         return sorted(found, key=lambda one: one.started_ms)
 
     @operation("listPreparedTransactionDetailsAsJSON")
@@ -296,12 +296,12 @@ class BrokerQueries(BrokerPart):
     @operation("listHeuristicCommittedTransactions")
     def committed_by_hand(self) -> list[str]:
         """Give what operators have committed, until its manager forgets it."""
-        return [xid_base64(one) for one in self._broker.transactions.decided(is_commit=True)]
+        return [xid_base64(one) for one in self._broker.parts.transactions.decided(is_commit=True)]
 
     @operation("listHeuristicRolledBackTransactions")
     def rolled_back_by_hand(self) -> list[str]:
         """Give what operators have rolled back, until its manager forgets it."""
-        return [xid_base64(one) for one in self._broker.transactions.decided(is_commit=False)]
+        return [xid_base64(one) for one in self._broker.parts.transactions.decided(is_commit=False)]
 
     def find_xid(self, text: str) -> Xid | None:
         """Give the prepared transaction of a name in Base64.
@@ -313,7 +313,7 @@ class BrokerQueries(BrokerPart):
             wanted = base64.b64decode(text.translate(_URL_SAFE), validate=True)
         except ValueError as error:
             raise ManagementError(f"no Base64: {text[:100]}") from error
-        for one in self._broker.transactions.prepared():
+        for one in self._broker.parts.transactions.prepared():
             if one.xid is not None and base64.urlsafe_b64decode(xid_base64(one.xid)) == wanted:
                 return one.xid
         return None

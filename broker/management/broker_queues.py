@@ -114,7 +114,7 @@ class BrokerQueues(BrokerPart):
             raise ManagementError("a queue needs a name")
         if not request.address:
             request = replace(request, address=request.name)
-        return self._broker.administration.create_queue(request)
+        return self._broker.parts.administration.create_queue(request)
 
     @operation("createQueue", NAME, NAME)
     @operation("createQueue", NAME, NAME, TEXT)
@@ -182,7 +182,7 @@ class BrokerQueues(BrokerPart):
         request = queue_request(text)
         found = self._addresses.queues.get(request.name)
         if found is None or not ignores_existing:
-            found = self._broker.administration.create_queue(request)
+            found = self._broker.parts.administration.create_queue(request)
         return queue_text(found)
 
     @operation("deployQueue", NAME, NAME, TEXT)

@@ -51,7 +51,7 @@ class BrokerScaleDown(BrokerPart):
 
     @property
     def _nodes(self) -> KeptNames:
-        return KeptNames(self._broker.postoffice.duplicates, SCALED_DOWN_NODES)
+        return KeptNames(self._broker.parts.postoffice.duplicates, SCALED_DOWN_NODES)
 
     @operation("addDuplicateIds", NAME, LIST)
     def add_duplicate_ids(self, address: str, texts: list[object]) -> None:
@@ -68,7 +68,7 @@ class BrokerScaleDown(BrokerPart):
         self._remember(address, (str(one).encode(errors="replace") for one in texts))
 
     def _remember(self, address: str, ids: Iterable[bytes]) -> None:
-        cache = self._broker.postoffice.duplicates.of(address)
+        cache = self._broker.parts.postoffice.duplicates.of(address)
         for one in ids:
             if one not in cache:
                 cache.add(one, cache.record(one, None))

@@ -28,20 +28,26 @@ class BrokerSecurity(BrokerPart):
     """See the module's text."""
 
     getters: ClassVar[Getters] = {
-        "isSecurityEnabled": lambda self: self._broker.security.is_enabled,
-        "getAuthenticationSuccessCount": lambda self: self._broker.security.counts.authenticated,
-        "getAuthenticationFailureCount": lambda self: self._broker.security.counts.unauthenticated,
-        "getAuthorizationSuccessCount": lambda self: self._broker.security.counts.authorized,
-        "getAuthorizationFailureCount": lambda self: self._broker.security.counts.unauthorized,
-        "getAuthenticationCacheSize": lambda self: self._broker.security.cached()[0],
-        "getAuthorizationCacheSize": lambda self: self._broker.security.cached()[1],
+        "isSecurityEnabled": lambda self: self._broker.parts.security.is_enabled,
+        "getAuthenticationSuccessCount": lambda self: (
+            self._broker.parts.security.counts.authenticated
+        ),
+        "getAuthenticationFailureCount": lambda self: (
+            self._broker.parts.security.counts.unauthenticated
+        ),
+        "getAuthorizationSuccessCount": lambda self: self._broker.parts.security.counts.authorized,
+        "getAuthorizationFailureCount": lambda self: (
+            self._broker.parts.security.counts.unauthorized
+        ),
+        "getAuthenticationCacheSize": lambda self: self._broker.parts.security.cached()[0],
+        "getAuthorizationCacheSize": lambda self: self._broker.parts.security.cached()[1],
     }
 
     # --- users --------------------------------------------------------------------------------
 
     @property
     def _users(self) -> Users:
-        users = self._broker.security.users
+        users = self._broker.parts.security.users
         if users is None:
             raise ManagementError("this broker has no files of users: security is off")
         return users
@@ -59,7 +65,7 @@ class BrokerSecurity(BrokerPart):
         except OSError as error:
             raise ManagementError(f"the files of users: {error}") from error
         # What was found out before holds no more.
-        self._broker.security.forget()
+        self._broker.parts.security.forget()
 
     @operation("listUser", TEXT)
     def list_user(self, name: str | None) -> str:
@@ -109,27 +115,29 @@ class BrokerSecurity(BrokerPart):
     def add_security_settings(self, match: str, *roles: str | None) -> None:
         """Set the roles, names joined by commas, that may do each thing at a match."""
         try:
-            self._broker.stored_permissions.add(match, dict(zip(PERMISSIONS, roles, strict=False)))
+            self._broker.parts.stored_permissions.add(
+                match, dict(zip(PERMISSIONS, roles, strict=False))
+            )
         except ValueError as error:
             raise ManagementError(str(error)) from None
 
     @operation("removeSecuritySettings", NAME)
     def remove_security_settings(self, match: str) -> None:
         """Take a match away; a configured one is there again after a restart."""
-        self._broker.stored_permissions.remove(match)
+        self._broker.parts.stored_permissions.remove(match)
 
     @operation("getRoles", NAME)
     def roles(self, address: str) -> list[list[object]]:
         """Give each role of an address as an array: its name, then what it may do."""
-        return role_arrays(self._broker.security, address)
+        return role_arrays(self._broker.parts.security, address)
 
     @operation("getRolesAsJSON", NAME)
     def roles_as_json(self, address: str) -> str:
         """Give who may do what at an address."""
-        return json_text(self._broker.security.roles(address))
+        return json_text(self._broker.parts.security.roles(address))
 
     @operation("clearAuthenticationCache")
     @operation("clearAuthorizationCache")
     def clear_caches(self) -> None:
         """Ask for users and permissions anew."""
-        self._broker.security.forget()
+        self._broker.parts.security.forget()

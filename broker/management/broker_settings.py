@@ -107,7 +107,7 @@ class BrokerSettings(BrokerPart):
                 raise ManagementError(
                     f"pageSizeBytes {settings.page_size_bytes} is larger than maxSizeBytes {most}"
                 )
-            self._broker.stored_settings.add(match, settings)
+            self._broker.parts.stored_settings.add(match, settings)
         except ValueError as error:
             raise ManagementError(str(error)) from None
         return json_text(settings.to_json())
@@ -132,7 +132,7 @@ class BrokerSettings(BrokerPart):
     @operation("removeAddressSettings", NAME)
     def remove_address_settings(self, match: str) -> None:
         """Take a match away."""
-        self._broker.stored_settings.remove(match)
+        self._broker.parts.stored_settings.remove(match)
 
 
 def _is_choice(json_name: str) -> bool:

@@ -61,7 +61,8 @@ class BrokerTraces(BrokerPart):
         is_arrived = any(
             bridge_id in cache
             for name in self._addresses.by_name
-            if (cache := self._broker.postoffice.duplicates.find(f"BRIDGE.{name}")) is not None
+            if (cache := self._broker.parts.postoffice.duplicates.find(f"BRIDGE.{name}"))
+            is not None
         )
         journal = self._traced_journal
         ids = []

@@ -136,7 +136,7 @@ class ClusterConnectionControl(Control):
         work = return_all(
             queue,
             self._connection.unanswered(node_id, queue),
-            self._broker.dead_letters,
+            self._broker.parts.dead_letters,
             uncertain=uncertain,
         )
         return (yield from self._moved(node_id, work, uncertain=uncertain))
@@ -156,7 +156,7 @@ class ClusterConnectionControl(Control):
         work = move_all(
             queue,
             self._connection.unanswered(node_id, queue),
-            self._broker.dead_letters,
+            self._broker.parts.dead_letters,
             known=self._bindings(node_id),
             target=target,
             uncertain=uncertain,

@@ -268,9 +268,11 @@ def retry(
         message = reference.message
         name = message.get(ORIGINAL_QUEUE)
         address = message.get(ORIGINAL_ADDRESS)
-        target = broker.postoffice.addresses.queues.get(name) if isinstance(name, str) else None
+        target = (
+            broker.parts.postoffice.addresses.queues.get(name) if isinstance(name, str) else None
+        )
         if target is None or not isinstance(address, str):
             return False
-        return broker.dead_letters.move_to_queue(reference, target, address=address)
+        return broker.parts.dead_letters.move_to_queue(reference, target, address=address)
 
     return (yield from each(queue, wanted, act, count_max=count_max))

@@ -70,7 +70,7 @@ class AddressRow(NamedTuple):
     @property
     def pages(self) -> PagingStore | None:
         """Its pages; None where it never had any."""
-        paging = self.broker.paging
+        paging = self.broker.parts.paging
         return None if paging is None else paging.stores.get(self.address.name)
 
 
@@ -86,11 +86,11 @@ class Rows:
 
     def queues(self) -> list[Queue]:
         """All."""
-        return list(self._broker.postoffice.addresses.queues.values())
+        return list(self._broker.parts.postoffice.addresses.queues.values())
 
     def addresses(self) -> list[AddressRow]:
         """All."""
-        known = self._broker.postoffice.addresses.by_name.values()
+        known = self._broker.parts.postoffice.addresses.by_name.values()
         return [AddressRow(one, self._broker) for one in known]
 
     def consumers(self) -> Iterator[ConsumerRow]:
@@ -177,7 +177,7 @@ ADDRESSES: Final = View["AddressRow"](
         "autoCreated": lambda row: row.address.is_auto_created,
         "paused": lambda row: row.address.is_paused,
         "currentDuplicateIdCacheSize": lambda row: len(
-            row.broker.postoffice.duplicates.find(row.address.name) or ()
+            row.broker.parts.postoffice.duplicates.find(row.address.name) or ()
         ),
         "retroactiveResource": lambda row: False,
         "unroutedMessageCount": lambda row: row.address.unrouted_count,

@@ -88,28 +88,32 @@ _LOADED: Final = (
     _Item(
         "artemis_address_memory_usage",
         "Bytes of all messages in memory",
-        lambda one: one.postoffice.addresses.memory.size,
+        lambda one: one.parts.postoffice.addresses.memory.size,
     ),
     _Item(
         "quiver_address_memory_limit_bytes",
         "global-max-size; -1 without limit",
-        lambda one: one.postoffice.addresses.memory.size_max,
+        lambda one: one.parts.postoffice.addresses.memory.size_max,
     ),
     _Item(
         "quiver_addresses",
         "Addresses",
-        lambda one: len(one.postoffice.addresses.by_name),
+        lambda one: len(one.parts.postoffice.addresses.by_name),
     ),
-    _Item("quiver_queues", "Queues", lambda one: len(one.postoffice.addresses.queues)),
+    _Item("quiver_queues", "Queues", lambda one: len(one.parts.postoffice.addresses.queues)),
     _Item(
         "quiver_messages",
         "Messages in all queues",
-        lambda one: sum(queue.message_count for queue in one.postoffice.addresses.queues.values()),
+        lambda one: sum(
+            queue.message_count for queue in one.parts.postoffice.addresses.queues.values()
+        ),
     ),
     _Item(
         "quiver_consumers",
         "Consumers of all queues",
-        lambda one: sum(queue.consumer_count for queue in one.postoffice.addresses.queues.values()),
+        lambda one: sum(
+            queue.consumer_count for queue in one.parts.postoffice.addresses.queues.values()
+        ),
     ),
 )
 _COUNTED: Final = (
@@ -212,7 +216,7 @@ class _Collector:
         yield from self._gauges(_LOADED)
         for item in _COUNTED:
             counter = CounterMetricFamily(item.name, item.text, labels=("broker",))
-            counter.add_metric((broker.options.name,), float(item.value(broker.counters)))
+            counter.add_metric((broker.options.name,), float(item.value(broker.parts.counters)))
             yield counter
         yield from self._of_duplicates()
         yield from self._of_queues()
@@ -254,7 +258,7 @@ class _Collector:
         name = self._broker.options.name
         queues = (
             one
-            for one in self._broker.postoffice.addresses.queues.values()
+            for one in self._broker.parts.postoffice.addresses.queues.values()
             if self._is_measured(one.binding.address)
         )
         found: list[Queue] = self._most(queues, lambda one: one.message_count)  # type: ignore[assignment] # what goes in comes out
@@ -268,7 +272,7 @@ class _Collector:
     def _addresses(self) -> list[Address]:
         addresses = (
             one
-            for one in self._broker.postoffice.addresses.by_name.values()
+            for one in self._broker.parts.postoffice.addresses.by_name.values()
             if self._is_measured(one.name)
         )
         return self._most(addresses, lambda one: one.memory.size)  # type: ignore[return-value] # what goes in comes out
@@ -287,7 +291,7 @@ class _Collector:
         pages = GaugeMetricFamily(
             "artemis_number_of_pages", "Pages of an address", labels=("broker", "address")
         )
-        paging = self._broker.paging
+        paging = self._broker.parts.paging
         for address in self._addresses() if paging is not None else ():
             store = paging.stores.get(address.name) if paging is not None else None
             if store is not None:
@@ -336,7 +340,7 @@ class _Collector:
         if stranded is None:
             return
         gauge = GaugeMetricFamily(*_STRANDED, labels=("broker", "address", "queue"))
-        queues = self._broker.postoffice.addresses.queues
+        queues = self._broker.parts.postoffice.addresses.queues
         for name, found in stranded.by_queue.items():
             queue = queues.get(name)
             if queue is not None:
@@ -368,7 +372,7 @@ class _Collector:
             labels=("broker", "address"),
         )
         for address in self._addresses():
-            cache = self._broker.postoffice.duplicates.find(address.name)
+            cache = self._broker.parts.postoffice.duplicates.find(address.name)
             if cache is not None:
                 rejected.add_metric((name, address.name), float(cache.rejected_count))
                 remembered.add_metric((name, address.name), float(len(cache)))

@@ -57,7 +57,7 @@ class QueueControl(QueueQueries, QueueReasons):
         return self.remove_messages(text)
 
     def _expire(self, reference: Reference) -> bool:
-        self._broker.dead_letters.expire(reference)
+        self._broker.parts.dead_letters.expire(reference)
         return True
 
     @operation("expireMessage", LONG)
@@ -71,7 +71,7 @@ class QueueControl(QueueQueries, QueueReasons):
         return each(self.queue, self._wanted(text), self._expire)
 
     def _kill(self, reference: Reference) -> bool:
-        self._broker.dead_letters.kill(reference)
+        self._broker.parts.dead_letters.kill(reference)
         return True
 
     @operation("sendMessageToDeadLetterAddress", LONG)
@@ -117,7 +117,7 @@ class QueueControl(QueueQueries, QueueReasons):
         return self._one(message_id, self._mover(self._other(name), rejects_duplicates))
 
     def _mover(self, target: Queue, rejects_duplicates: bool) -> Callable[[Reference], Moving]:
-        move = self._broker.dead_letters.move_to_queue
+        move = self._broker.parts.dead_letters.move_to_queue
 
         def act(reference: Reference) -> Moving:
             self._check_there(target)
@@ -160,7 +160,7 @@ class QueueControl(QueueQueries, QueueReasons):
 
         def copy(reference: Reference) -> Moving:
             self._check_there(target)
-            return self._broker.dead_letters.copy_to_queue(reference, target)
+            return self._broker.parts.dead_letters.copy_to_queue(reference, target)
 
         return self._one(message_id, copy)
 

@@ -25,7 +25,7 @@ class QueueCounters(Control):
 
     @property
     def _counter(self) -> MessageCounter:
-        return self._broker.message_counters.of(self.queue)
+        return self._broker.managing.message_counters.of(self.queue)
 
     @operation("listMessageCounter")
     def counter_as_json(self) -> str:

@@ -45,7 +45,7 @@ class QueueQueries(QueueCounters):
         "getID": lambda self: self.queue.queue_id,
         "isTemporary": lambda self: self.queue.is_temporary,
         "isRetroactiveResource": lambda self: is_retroactive(
-            self._broker.retroactive, self.queue.name
+            self._broker.parts.retroactive, self.queue.name
         ),
         "isDurable": lambda self: self.queue.is_durable,
         "getUser": lambda self: self.queue.binding.user,
@@ -86,7 +86,7 @@ class QueueQueries(QueueCounters):
 
     def __init__(self, broker: ManagedBroker, queue: Queue) -> None:
         self._broker = broker
-        self._addresses = broker.postoffice.addresses
+        self._addresses = broker.parts.postoffice.addresses
         self.queue = queue
 
     def _filter(self, text: str | None) -> Filter | None:
@@ -164,7 +164,7 @@ class QueueQueries(QueueCounters):
         """How many of it are acknowledged by transactions that wait for their decision."""
         return sum(
             reference.queue is self.queue
-            for tx in self._broker.transactions.prepared()
+            for tx in self._broker.parts.transactions.prepared()
             for reference in tx.acknowledged
         )
 

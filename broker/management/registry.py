@@ -41,7 +41,7 @@ class Resources:
         if name == "broker":
             return self._own
         kind, _, rest = name.partition(".")
-        addresses = self._broker.postoffice.addresses
+        addresses = self._broker.parts.postoffice.addresses
         if kind == "queue" and rest in addresses.queues:
             return QueueControl(self._broker, addresses.queues[rest])
         if kind == "address" and rest in addresses.by_name:
@@ -50,7 +50,7 @@ class Resources:
             found = addresses.find_divert(rest)
             if found is None:
                 return None
-            return DivertControl(found, self._broker.retroactive)
+            return DivertControl(found, self._broker.parts.retroactive)
         if kind == "bridge" and rest in self._broker.bridges.by_name:
             return BridgeControl(self._broker.bridges.by_name[rest])
         if kind == "jmsbridge":

@@ -24,7 +24,7 @@ def replay_all(
     """Send again all that the history has of an address.
 
     Raises:
-        BrokerError: see broker.replay.
+        BrokerError: see `broker.recovery.replay`.
         JournalError: likewise.
     """
     yield from replay.send(address, target, filter or None)
@@ -37,7 +37,7 @@ def replay_between(
 
     Raises:
         ManagementError: a time is none, or they are in the wrong order.
-        BrokerError: see broker.replay.
+        BrokerError: see `broker.recovery.replay`.
         JournalError: likewise.
     """
     first, last = _time("startScanDate", start), _time("endScanDate", end)

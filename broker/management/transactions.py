@@ -53,7 +53,7 @@ def open_transactions(broker: ManagedBroker) -> Iterator[tuple[str, Transaction]
             seen.add(id(tx))
             connection_id = session.origin.connection_id
             yield f"ServerSession [id={connection_id}:{session.name}]", tx
-    for tx in broker.transactions.all():
+    for tx in broker.parts.transactions.all():
         if id(tx) not in seen and tx.xid is not None:
             yield f"Transaction [xid={xid_base64(tx.xid)}]", tx
 

@@ -12,8 +12,10 @@ from broker.storage.manager cimport StorageManager
 
 cdef class Enqueuer:
     cdef object _addresses
+    cdef object _copies
     cdef object _paging
     cdef StorageManager _storage
+    cdef object _transactions
 
     cpdef object put(self, Message message, list queues, OperationContext context, tx)
 
@@ -27,6 +29,13 @@ cdef class Enqueuer:
         OperationContext context,
         tx,
     )
+
+    cpdef object put_and_forward(self, Message message, list queues, OperationContext context, tx)
+    cpdef object put_acknowledged(
+        self, Message message, list queues, list acknowledged, OperationContext context, tx
+    )
+
+    cdef list _put_taken(self, Message message, list queues, OperationContext context)
 
     @cython.locals(durable=list, queue=Queue, storage=StorageManager, message_id="long long")
     cdef object _record(

@@ -2,6 +2,8 @@
 
     put() ─▶ pages, where its address has no room ─▶ records ─▶ references
 
+Where queues lead to other brokers, they get a copy: it names the queues there.
+
 The references of a message sent alone get into their queues once its records are durable, those of
 a transaction with its commit.
 
@@ -16,6 +18,7 @@ from broker.errors import BrokerError
 from broker.model.address import split_fqqn
 from broker.model.scheduled_time import SCHEDULED, time_ms
 from broker.queues.reference import reference_to
+from broker.routing.remote_bindings import STORE_AND_FORWARD, forget_routes
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -25,11 +28,13 @@ if TYPE_CHECKING:
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
     from broker.routing.addresses import Addresses
+    from broker.routing.message_copies import MessageCopies
     from broker.storage.context import OperationContext
     from broker.storage.manager import StorageManager
     from broker.transactions.transaction import Transaction
+    from broker.transactions.xa import XaTransactions
 
-__all__ = ["Enqueuer"]
+__all__ = ["Enqueuer", "committed"]
 
 
 class Enqueuer:
@@ -39,16 +44,25 @@ class Enqueuer:
         addresses: whose memory counts what is routed.
         paging: addresses whose messages wait in pages; None where nothing is kept.
         storage: where records go.
+        transactions: where those begin that record a message and its copy together.
+        copies: makes those for other brokers.
     """
 
-    __slots__ = ("_addresses", "_paging", "_storage")
+    __slots__ = ("_addresses", "_copies", "_paging", "_storage", "_transactions")
 
     def __init__(
-        self, addresses: Addresses, paging: Paging | None, storage: StorageManager
+        self,
+        addresses: Addresses,
+        paging: Paging | None,
+        storage: StorageManager,
+        transactions: XaTransactions,
+        copies: MessageCopies,
     ) -> None:
         self._addresses = addresses
         self._paging = paging
         self._storage = storage
+        self._transactions = transactions
+        self._copies = copies
 
     def put(
         self,
@@ -93,7 +107,59 @@ class Enqueuer:
             else:
                 tx.send(reference)
 
-    def put_taken(
+    def put_and_forward(
+        self,
+        message: Message,
+        queues: list[Queue],
+        context: OperationContext,
+        tx: Transaction | None,
+    ) -> None:
+        """Put a message into queues here, and a copy of it into those that lead to other brokers.
+
+        The copy names queues there, which consumers here do not see.
+        """
+        forwarding = [one for one in queues if one.name.startswith(STORE_AND_FORWARD)]
+        if not forwarding or len(forwarding) == len(queues):
+            self.put(message, queues, context, tx)
+            return
+        copy = self._copies.copy_of(message)
+        forget_routes(message)
+        own = [one for one in queues if one not in forwarding]
+        used = self._transactions.begin() if tx is None else tx
+        try:
+            self.put(copy, forwarding, context, used)
+            self.put(message, own, context, used)
+        except (BrokerError, JournalError):
+            if tx is None:
+                used.rollback(context)
+            raise
+        if tx is None:
+            used.commit(context, committed)
+
+    def put_acknowledged(
+        self,
+        message: Message,
+        queues: list[Queue],
+        acknowledged: list[int],
+        context: OperationContext,
+        tx: Transaction,
+    ) -> None:
+        """Take a message of a node that scales down, which its transaction acknowledges there.
+
+        It waits in no queue, and is recorded by itself: a rollback of the prepared transaction has
+        to leave it to its queue.
+        """
+        others = [one for one in queues if one.queue_id not in acknowledged]
+        if others:
+            self.put(self._copies.copy_of(message), others, context, tx)
+        taken = [one for one in queues if one.queue_id in acknowledged]
+        if not taken:
+            return
+        for reference in self._put_taken(message, taken, context):
+            tx.acknowledge(reference)
+            tx.arrived.append(reference)
+
+    def _put_taken(
         self, message: Message, queues: list[Queue], context: OperationContext
     ) -> list[Reference]:
         """Record a message for these queues, which have it as if it were delivered."""
@@ -172,6 +238,10 @@ class Enqueuer:
             # Sent to a name that only patterns match: it counts where it is kept.
             known = self._addresses.by_name[queue.binding.address]
         return known.memory
+
+
+def committed(error: Exception | None) -> None:
+    """Who sent it is told by his own context, behind this one."""
 
 
 def _add(error: Exception | None, reference: Reference) -> None:

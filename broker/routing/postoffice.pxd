@@ -7,6 +7,7 @@ from broker.model.message cimport Message
 from broker.routing.bindings cimport Binding, RoutingContext
 from broker.routing.cached_routes cimport CachedRoute
 from broker.routing.enqueuer cimport Enqueuer
+from broker.routing.named_queues cimport NamedQueues
 from broker.routing.route cimport Route
 from broker.storage.context cimport OperationContext
 from broker.storage.manager cimport StorageManager
@@ -26,6 +27,7 @@ cdef class PostOffice:
     cdef public object duplicates
     cdef public Enqueuer enqueuer
     cdef public object grouping
+    cdef public NamedQueues named_queues
     cdef public object paging
 
     cpdef Route route_of(self, address)

@@ -20,19 +20,13 @@ from broker.model.address import split_fqqn
 from broker.model.message import GROUP_ID
 from broker.routing.cached_routes import CachedRoute
 from broker.routing.duplicates import BRIDGE_ID
-from broker.routing.enqueuer import Enqueuer
+from broker.routing.enqueuer import Enqueuer, committed
 from broker.routing.large_copies import DIVERT_DEPTH_MAX
 from broker.routing.lifetime import limit_lifetime, limits_lifetime
 from broker.routing.message_copies import mark_original
-from broker.routing.queue_ids import (
-    ACK_ROUTE_TO,
-    ROUTE_TO,
-    SCALEDOWN_NODE,
-    SCALEDOWN_TO,
-    ids_in,
-    queue_ids,
-)
-from broker.routing.remote_bindings import STORE_AND_FORWARD, forget_routes
+from broker.routing.named_queues import NamedQueues
+from broker.routing.queue_ids import ACK_ROUTE_TO, ids_in
+from broker.routing.remote_bindings import forget_routes
 from broker.routing.route import Route
 from journal.errors import JournalError
 
@@ -44,7 +38,6 @@ if TYPE_CHECKING:
     from broker.paging.paging import Paging
     from broker.ports import Settings
     from broker.queues.counters import Counters
-    from broker.queues.queue import Queue
     from broker.routing.addresses import Addresses
     from broker.routing.bindings import RoutingContext
     from broker.routing.duplicates import DuplicateCache, DuplicateCaches
@@ -90,6 +83,7 @@ class PostOffice:
 
     Attributes:
         enqueuer: for what goes to a queue without being routed.
+        named_queues: for messages that name their queues by ids.
         grouping: which queue of a cluster has which groups; None in a broker that is alone.
     """
 
@@ -116,7 +110,8 @@ class PostOffice:
         self._settings = settings
         self._transactions = transactions
         self._copies = copies
-        self.enqueuer = Enqueuer(addresses, paging, storage)
+        self.enqueuer = Enqueuer(addresses, paging, storage, transactions, copies)
+        self.named_queues = NamedQueues(addresses, counters)
         self.grouping: Grouping | None = None
         self._counters = counters
         self._routes: dict[str, Route] = {}
@@ -253,7 +248,7 @@ class PostOffice:
             tx.rollback(context)
             raise
         cached.address.routed_count += 1
-        tx.commit(context, _committed)
+        tx.commit(context, committed)
         return True
 
     def route(
@@ -310,7 +305,7 @@ class PostOffice:
                 tx.fail(error)
             raise
         if own_tx is not None:
-            own_tx.commit(context, _committed)
+            own_tx.commit(context, committed)
         return result
 
     def _is_duplicate(
@@ -363,95 +358,19 @@ class PostOffice:
         if known is not None:
             known.routed_count += 1
         if acknowledged and tx is not None:
-            self._put_acknowledged(message, routing.queues, acknowledged, context, tx)
+            self.enqueuer.put_acknowledged(message, routing.queues, acknowledged, context, tx)
         elif route.remote:
-            self._put_and_forward(message, routing.queues, context, tx)
+            self.enqueuer.put_and_forward(message, routing.queues, context, tx)
         else:
             self.enqueuer.put(message, routing.queues, context, tx)
         return Routing.ROUTED
-
-    def _put_and_forward(
-        self,
-        message: Message,
-        queues: list[Queue],
-        context: OperationContext,
-        tx: Transaction | None,
-    ) -> None:
-        """Give a message to queues here, and a copy of it to those that lead to other brokers.
-
-        The copy names queues there, which consumers here do not see.
-        """
-        forwarding = [one for one in queues if one.name.startswith(STORE_AND_FORWARD)]
-        if not forwarding or len(forwarding) == len(queues):
-            self.enqueuer.put(message, queues, context, tx)
-            return
-        copy = self._copies.copy_of(message)
-        forget_routes(message)
-        own = [one for one in queues if one not in forwarding]
-        used = self._transactions.begin() if tx is None else tx
-        try:
-            self.enqueuer.put(copy, forwarding, context, used)
-            self.enqueuer.put(message, own, context, used)
-        except (BrokerError, JournalError):
-            if tx is None:
-                used.rollback(context)
-            raise
-        if tx is None:
-            used.commit(context, _committed)
-
-    def _put_acknowledged(
-        self,
-        message: Message,
-        queues: list[Queue],
-        acknowledged: list[int],
-        context: OperationContext,
-        tx: Transaction,
-    ) -> None:
-        """Take a message of a node that scales down, which its transaction acknowledges there.
-
-        It waits in no queue, and is recorded by itself: a rollback of the prepared transaction has
-        to leave it to its queue.
-        """
-        others = [one for one in queues if one.queue_id not in acknowledged]
-        if others:
-            self.enqueuer.put(self._copies.copy_of(message), others, context, tx)
-        taken = [one for one in queues if one.queue_id in acknowledged]
-        if not taken:
-            return
-        for reference in self.enqueuer.put_taken(message, taken, context):
-            tx.acknowledge(reference)
-            tx.arrived.append(reference)
-
-    def _to_third_node(
-        self, message: Message, ids: list[int], node_id: object, routing: RoutingContext
-    ) -> None:
-        """Let queues of another node take what one that scales down had for it."""
-        for binding in self.addresses.remote.by_id.values():
-            if binding.remote_id in ids and (
-                not isinstance(node_id, str) or binding.forwarding.name.endswith(node_id)
-            ):
-                binding.route(message, routing)
 
     def _choose(
         self, message: Message, route: Route, queue_name: str | None, routing: RoutingContext
     ) -> None:
         """Let queues take a message: those it names by id, the one its address names, or any."""
-        ids = None
-        if message.has_own_properties:
-            ids = queue_ids(message)
-            there = ids_in(message, SCALEDOWN_TO)
-            if there is not None:
-                node_id = message.get(SCALEDOWN_NODE)
-                message.remove(SCALEDOWN_TO)
-                message.remove(SCALEDOWN_NODE)
-                self._to_third_node(message, there, node_id, routing)
-                if routing.queues:
-                    return
-        if ids is not None:
-            message.remove(ROUTE_TO)
-            self._to_named_queues(message, ids, routing)
-            if routing.queues:
-                return
+        if message.has_own_properties and self.named_queues.route(message, routing):
+            return
         grouping = self.grouping
         if grouping is not None and (
             (route.is_exclusive and route.remote)
@@ -471,49 +390,6 @@ class PostOffice:
         routing_type = message.routing_type
         if routing_type is None or routing_type == binding.routing_type:
             binding.route(message, routing)
-
-    def targets_by_id(self, message: Message) -> list[tuple[str, str]]:
-        """Give address and name of the queues that a bridge, or an import, names by their ids.
-
-        Raises:
-            BrokerError: the property is not a list of ids.
-        """
-        ids = queue_ids(message) if message.has_own_properties else None
-        if ids is None:
-            return []
-        by_id, remote = self.addresses.queues_by_id, self.addresses.remote.by_id
-        found = [by_id[one] for one in ids if one in by_id]
-        there = [remote[one] for one in ids if one in remote]
-        return [
-            *((one.binding.address, one.name) for one in found),
-            *((one.address, one.queue_name) for one in there),
-        ]
-
-    def _to_named_queues(self, message: Message, ids: list[int], routing: RoutingContext) -> None:
-        """Let the queues of these ids take a message, here or in other brokers.
-
-        An id without a queue is logged.
-        """
-        addresses = self.addresses
-        for queue_id in ids:
-            queue = addresses.queues_by_id.get(queue_id)
-            remote = None if queue is not None else addresses.remote.by_id.get(queue_id)
-            if queue is not None:
-                routing.queues.append(queue)
-            elif remote is not None:
-                remote.route(message, routing)
-            else:
-                self._counters.stale_routes += 1
-                log.warning(
-                    "AMQ222196: no queue has id %d, which message %d to %s names",
-                    queue_id,
-                    message.message_id,
-                    message.address,
-                )
-        if not routing.queues:
-            log.warning(
-                "message %d is routed by its address %s alone", message.message_id, message.address
-            )
 
     def _without_queue(
         self,
@@ -543,7 +419,3 @@ def _delete_body(error: Exception | None, body: LargeBody) -> None:
     # A storage that has failed leaves it: the next start knows whether anybody has it.
     if error is None:
         body.delete()
-
-
-def _committed(error: Exception | None) -> None:
-    """Who sent it is told by his own context, behind this one."""

@@ -30,6 +30,7 @@ from broker.server.faults import exception_handler
 from broker.server.jms_bridges import JMSBridges
 from broker.server.lifecycle import Lifecycle, ServerState
 from broker.server.loading import open_when_free
+from broker.server.scale_down_choice import ScaleDownChoice
 from broker.storage.waiting import StartWait
 from journal.errors import JournalClosed, JournalError
 
@@ -39,34 +40,16 @@ if TYPE_CHECKING:
 
     from broker.bridges.jms.control import JMSBridgeControl
     from broker.cluster.cluster_manager import ClusterManager
-    from broker.management.message_counters import MessageCounters
-    from broker.management.notifications import NotificationMessages
-    from broker.management.service import Management
     from broker.management.web import WebServer
     from broker.options import BrokerOptions
-    from broker.paging.paging import Paging
     from broker.ports import Security
-    from broker.queues.counters import Counters
     from broker.queues.filter import Filter
-    from broker.queues.producer_credit import Limits
-    from broker.recovery.replay import Replay
-    from broker.routing.administration import Administration
-    from broker.routing.dead_letters import DeadLetters
-    from broker.routing.postoffice import PostOffice
-    from broker.routing.retroactive import Retroactive
     from broker.server.bridging import Bridging
     from broker.server.composition import Managing, Parts
     from broker.server.loading import OpenStores
     from broker.server.reload import ConfigurationSource
-    from broker.server.scale_down import ScaleDown, ScaleDownReport
-    from broker.server.stored_connectors import StoredConnectors
-    from broker.server.stored_permissions import StoredPermissions
-    from broker.server.stored_settings import StoredSettings
-    from broker.storage.history import MessageHistory
-    from broker.storage.large_bodies import LargeBodies
-    from broker.storage.manager import StorageManager
+    from broker.server.scale_down import ScaleDown
     from broker.storage.open import Ownership
-    from broker.transactions.xa import XaTransactions
     from broker.transport.acceptor import Acceptor
 
 __all__ = ["Broker"]
@@ -103,31 +86,16 @@ class Broker:
         web: where metrics and health are told.
         started_ms: when it was made, ms since 1970.
         loop: the event loop that it was started in; None before.
-        scale_down_report: what the last scale-down did; None before.
+        scale_down_choice: where everything goes at a stop for good, and what came of that.
         on_active: called each time that it has become active, in the event loop.
-        storage: this and all that follows from when its store is loaded; see
-            `composition.Parts` and `composition.Managing`, whose fields they are.
+        parts: what it is made of, from when its store is loaded.
+        managing: how it is managed by messages, likewise.
+        bridges: core bridges, likewise.
+        cluster: it as one of several, likewise.
     """
 
-    storage: StorageManager
-    large: LargeBodies | None
-    history: MessageHistory | None
-    counters: Counters
-    security: Security
-    stored_settings: StoredSettings
-    stored_permissions: StoredPermissions
-    stored_connectors: StoredConnectors
-    notifications: NotificationMessages
-    transactions: XaTransactions
-    paging: Paging | None
-    postoffice: PostOffice
-    dead_letters: DeadLetters
-    limits: Limits
-    retroactive: Retroactive
-    replay: Replay
-    administration: Administration
-    management: Management
-    message_counters: MessageCounters
+    parts: Parts
+    managing: Managing
     bridges: Bridging
     cluster: ClusterManager
 
@@ -149,7 +117,6 @@ class Broker:
         self.lifecycle = Lifecycle(
             is_backup=options.is_backup, is_pair=options.shares_store, now_ms=clock_ms
         )
-        self.scale_down_report: ScaleDownReport | None = None
         self.on_active: Callable[[], object] = _nobody_is_told
         self.clients = Clients(options, self.lifecycle, environment.clock, self.ids)
         self.node_id = ""
@@ -163,6 +130,9 @@ class Broker:
         self._jms_bridges = JMSBridges(options.jms_bridges, self)
         self._failed = asyncio.Event()
         self._disconnects = asyncio.Event()
+        self.scale_down_choice = ScaleDownChoice(
+            options.configuration.cluster.scale_down_policy, self._disconnects
+        )
         # While start() runs: what interrupts it, and who waits for its end.
         self._wait = StartWait()
         self._told_to_stop = asyncio.Event()
@@ -172,8 +142,6 @@ class Broker:
         self._later: asyncio.Task[None] | None = None
         self._failing_back: asyncio.Task[None] | None = None
         self._gives_place = False
-        # Chosen by an operator; None leaves it to the policy.
-        self._scale_down: ScaleDown | None = None
         self._activation: Activation | None = None
 
     @property
@@ -292,9 +260,10 @@ class Broker:
             on_lost=self._lost_lease,
         )
         try:
-            parts = await activation.load(self._open_stores)
-            self._has(parts)
-            self._is_managed(activation.prepare(self, parts), activation)
+            parts = self.parts = await activation.load(self._open_stores)
+            self.node_id = self.clients.node_id
+            self.managing = activation.prepare(self, parts)
+            self.bridges, self.cluster = activation.bridges, activation.cluster
             await activation.serve(parts)
         except BaseException:
             await self._give_up()
@@ -313,23 +282,6 @@ class Broker:
         if self.options.is_backup and self.options.configuration.cluster.scale_down_policy:
             self._later = asyncio.create_task(self._scale_down_backup())
         self.on_active()
-
-    def _has(self, parts: Parts) -> None:
-        self.node_id = self.clients.node_id
-        self.storage, self.large, self.history = parts.storage, parts.large, parts.history
-        self.counters, self.security = parts.counters, parts.security
-        self.stored_settings = parts.stored_settings
-        self.stored_permissions = parts.stored_permissions
-        self.stored_connectors = parts.stored_connectors
-        self.notifications, self.transactions = parts.notifications, parts.transactions
-        self.paging, self.postoffice = parts.paging, parts.postoffice
-        self.dead_letters, self.limits = parts.dead_letters, parts.limits
-        self.retroactive, self.replay = parts.retroactive, parts.replay
-        self.administration = parts.administration
-
-    def _is_managed(self, managing: Managing, activation: Activation) -> None:
-        self.management, self.message_counters = managing.management, managing.message_counters
-        self.bridges, self.cluster = activation.bridges, activation.cluster
 
     # --- clients of this process --------------------------------------------------------------
 
@@ -404,7 +356,7 @@ class Broker:
     async def scale_down(self, connector: str | None = None, *, is_forced: bool = False) -> str:
         """Move everything to another node of the cluster, and stop for good; which node.
 
-        It begins behind the answer; `scale_down_report` has what came of it.
+        It begins behind the answer; the report of `scale_down_choice` has what came of it.
 
         Args:
             connector: name of one of the configuration; None takes a node by the policy.
@@ -415,9 +367,9 @@ class Broker:
         """
         if self._activation is None or not self.is_active:
             raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker is not active")
-        chosen = self._activation.scale_down()
-        await chosen.choose(connector, is_forced=is_forced)
-        self._scale_down = chosen
+        target_id = await self.scale_down_choice.by_operator(
+            self._activation, connector, is_forced=is_forced
+        )
 
         async def stop() -> None:
             # Who asked gets the answer first.
@@ -429,28 +381,10 @@ class Broker:
             self._failed.set()
 
         self._later = asyncio.create_task(stop())
-        return chosen.target_id
+        return target_id
 
     async def _scale_down_target(self) -> ScaleDown | None:
-        """Find where everything goes when the broker stops for good; None keeps it here."""
-        chosen, self._scale_down = self._scale_down, None
-        policy = self.options.configuration.cluster.scale_down_policy
-        if chosen is None and policy is not None and self._activation is not None:
-            if not self.is_active:
-                return None
-            try:
-                made = self._activation.scale_down()
-                self.scale_down_report = made.report
-                await made.choose(told_to_end=self._disconnects)
-            except BrokerError as error:
-                log.error("scale-down: %s; everything stays in the store of this broker", error)
-                if self.scale_down_report is not None:
-                    self.scale_down_report.error = str(error)
-                return None
-            chosen = made
-        if chosen is not None:
-            self.scale_down_report = chosen.report
-        return chosen
+        return await self.scale_down_choice.at_stop(self._activation, is_active=self.is_active)
 
     async def _scale_down_backup(self) -> None:
         """A backup that has taken over hands everything to another node, and waits again."""
@@ -515,7 +449,9 @@ class Broker:
         self._later = asyncio.create_task(give())
 
     def _tell_pair(self, kind: NotificationType, reason: str) -> None:
-        self.notifications.node(kind, "backup" if self.options.is_backup else "primary", reason)
+        self.parts.notifications.node(
+            kind, "backup" if self.options.is_backup else "primary", reason
+        )
 
     async def _deactivate(self, scale_down: ScaleDown | None = None) -> None:
         """Undo step two, whatever of it was done; `scale_down` moves everything before."""

@@ -131,7 +131,7 @@ class Sending:
             return Routing.ROUTED
         until_s = self._permissions.check("send", address, queue)
         self._marks.put(message, self._user, self._settings.match(address), self._clock_ms)
-        named = self._postoffice.targets_by_id(message)
+        named = self._postoffice.named_queues.targets(message)
         for other, name_there in named:
             if other != address:
                 self._permissions.check("send", other, name_there)

@@ -57,7 +57,7 @@ async def with_queues(folder, *names):
     async with BrokerRun(folder) as run:
         for name in names:
             await run.queue(name)
-        return run.broker.postoffice.addresses.queues[names[0]].queue_id
+        return run.broker.parts.postoffice.addresses.queues[names[0]].queue_id
 
 
 def journal(folder):
@@ -91,7 +91,7 @@ def stored(folder):
 
 
 def waiting(run, name="q"):
-    queue = run.broker.postoffice.addresses.queues[name]
+    queue = run.broker.parts.postoffice.addresses.queues[name]
     return [one.message for one in queue.references()]
 
 
@@ -201,8 +201,8 @@ async def reject(run):
 
 
 async def move(run):
-    dead_letters = run.broker.dead_letters
-    queues = run.broker.postoffice.addresses.queues
+    dead_letters = run.broker.parts.dead_letters
+    queues = run.broker.parts.postoffice.addresses.queues
     for reference in list(queues["q"].references()):
         for _ in dead_letters.move_to_queue(reference, queues["other"]):
             pass
@@ -275,7 +275,7 @@ def test_paged_they_have_the_same_sections(folder):
     async def consume():
         async with BrokerRun(folder, settings=settings(**changes)) as run:
             session = run.session()
-            store = run.broker.postoffice.addresses.queues["other"].pages
+            store = run.broker.parts.postoffice.addresses.queues["other"].pages
             sink = run.consume("other", session=session)
             for _ in range(200):
                 if len(sink.got) == 4:
@@ -342,7 +342,7 @@ def test_spilled_they_are_as_they_were(folder, monkeypatch):
 def test_a_large_one_stays_where_it_is_and_is_told(folder, caplog):
     async def live():
         async with BrokerRun(folder) as run:
-            queue = run.broker.postoffice.addresses.queues["q"]
+            queue = run.broker.parts.postoffice.addresses.queues["q"]
             put_id = queue.queue_id
             assert len(waiting(run)) == 4
         return put_id

@@ -84,7 +84,7 @@ def test_the_broker_ends_with_status_1_and_loses_nothing(tmp_path, where, caplog
                 await run.send(message("kept"))
 
     def work(run):
-        queue = run.broker.postoffice.addresses.queues["q"]
+        queue = run.broker.parts.postoffice.addresses.queues["q"]
         queue.pause()
         session = run.session()
         session.create_consumer(0, "q", FaultySink()).receive_credits(1_000)

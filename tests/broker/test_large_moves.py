@@ -86,7 +86,7 @@ class World(BrokerRun):
         super().__init__(folder, store=store, settings=settings, diverts=diverts)
 
     def queue_of(self, name):
-        return self.broker.postoffice.addresses.queues[name]
+        return self.broker.parts.postoffice.addresses.queues[name]
 
     async def begin(self):
         for name in ("q", "to", "other"):
@@ -109,10 +109,12 @@ class World(BrokerRun):
         """Let a reference go `how`; a task."""
         if how == "moved":
             return asyncio.ensure_future(
-                self.drive(self.broker.dead_letters.move_to_queue(reference, self.queue_of("to")))
+                self.drive(
+                    self.broker.parts.dead_letters.move_to_queue(reference, self.queue_of("to"))
+                )
             )
         if how == "expired":
-            self.broker.dead_letters.expire(reference)
+            self.broker.parts.dead_letters.expire(reference)
         else:
             self.queue_of("q").take(reference)
             reference.delivery_count = 1
@@ -242,7 +244,7 @@ def test_a_crash_at_any_row_leaves_it_in_one_place(tmp_path, copying, how):
                 assert waiting == ([] if how == "diverted" and not is_last else [body(SIZE)])
                 if is_last:
                     assert world.contents("q") == []
-                await durable(world.broker.storage.after)
+                await durable(world.broker.parts.storage.after)
             # Bodies without a message are gone.
             assert len(bodies_in(world.database)) == len(waiting)
             shutil.rmtree(folder)
@@ -259,7 +261,7 @@ def test_a_queue_that_is_deleted_meanwhile_takes_it_along(tmp_path, copying):
             world.out(next(queue.references()), "killed")
             await world.until(copying.has_begun.is_set)
 
-            world.broker.postoffice.addresses.delete_queue("q")
+            world.broker.parts.postoffice.addresses.delete_queue("q")
             copying.may_pass.set()
 
             await world.until(lambda: queue.delivering_count == 0)

@@ -41,7 +41,7 @@ class Narrow(BrokerRun):
         super().__init__(folder, settings=found)
 
     def queue_of(self, name):
-        return self.broker.postoffice.addresses.queues[name]
+        return self.broker.parts.postoffice.addresses.queues[name]
 
     async def send_largest(self, **properties):
         """Send the largest message that the storage takes; its body."""
@@ -84,10 +84,12 @@ def test_a_message_that_just_fitted_is_kept_as_a_large_one(tmp_path, how):
                 queue.has_expiring = True
                 run.scan_expired()
             elif how == "killed":
-                run.broker.dead_letters.kill(reference)
+                run.broker.parts.dead_letters.kill(reference)
             else:
-                assert at_once(run.broker.dead_letters.move_to_queue(reference, run.queue_of("to")))
-            await durable(run.broker.storage.after)
+                assert at_once(
+                    run.broker.parts.dead_letters.move_to_queue(reference, run.queue_of("to"))
+                )
+            await durable(run.broker.parts.storage.after)
             assert (queue.message_count, queue.delivering_count) == (0, 0)
             (moved,) = run.queue_of("to").references()
             assert content(moved) == body
@@ -110,7 +112,7 @@ def test_where_there_is_no_room_for_large_ones_either(tmp_path, how, caplog):
         async with Narrow(tmp_path, expiry_address="to") as run:
             for name in ("q", "t", "to"):
                 await run.queue(name)
-            run.broker.dead_letters._large = None
+            run.broker.parts.dead_letters._large = None
             body = await run.send_largest()
             queue = run.queue_of("q")
             (reference,) = queue.references()
@@ -118,12 +120,14 @@ def test_where_there_is_no_room_for_large_ones_either(tmp_path, how, caplog):
                 reference.message.expiration = 1
                 queue.has_expiring = True
                 run.scan_expired()
-                await durable(run.broker.storage.after)
+                await durable(run.broker.parts.storage.after)
                 assert "is dropped" in caplog.text
                 assert queue.message_count == 0
             else:
                 with pytest.raises(RecordTooLarge):
-                    at_once(run.broker.dead_letters.move_to_queue(reference, run.queue_of("to")))
+                    at_once(
+                        run.broker.parts.dead_letters.move_to_queue(reference, run.queue_of("to"))
+                    )
                 assert [content(one) for one in queue.references()] == [body]
                 assert queue.message_count == 1
             assert queue.delivering_count == 0

@@ -81,11 +81,11 @@ class BrokerRun:
 
     def scan_expired(self):
         """Look for expired messages, as the broker does from time to time."""
-        queues = self.broker.postoffice.addresses.queues
+        queues = self.broker.parts.postoffice.addresses.queues
         ExpiryScanner(asyncio.get_running_loop(), queues).scan()
 
     def bodies(self, name="q"):
-        queue = self.broker.postoffice.addresses.queues[name]
+        queue = self.broker.parts.postoffice.addresses.queues[name]
         return [bytes(one.message.body).decode() for one in queue.references()]
 
 
@@ -129,7 +129,7 @@ def test_an_unused_queue_stays_while_a_message_to_it_becomes_durable(tmp_path, h
         sent = asyncio.create_task(durable(session.send, message("1")))
         await asyncio.sleep(0)
         # The message waits for the disk.
-        assert run.broker.postoffice.addresses.queues["q"].message_count == 0
+        assert run.broker.parts.postoffice.addresses.queues["q"].message_count == 0
         sink.session.close(has_failed=False)
         await sent
 
@@ -150,9 +150,9 @@ def test_messages_queues_and_what_was_acknowledged(tmp_path, how):
 
     async def after(run):
         assert run.bodies() == ["2", "3"]
-        queue = run.broker.postoffice.addresses.queues["q"]
+        queue = run.broker.parts.postoffice.addresses.queues["q"]
         assert queue.binding.max_consumers == 7
-        assert run.broker.postoffice.addresses.memory.count == 2
+        assert run.broker.parts.postoffice.addresses.memory.count == 2
         sink = run.consume()
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[1], done))
         assert len(run.broker._activation.stores.messages) == 0
@@ -191,7 +191,7 @@ def test_delivery_counts_and_scheduled_times(tmp_path):
         await run.send(message("later", _AMQ_SCHED_DELIVERY=later))
 
     async def after(run):
-        queue = run.broker.postoffice.addresses.queues["q"]
+        queue = run.broker.parts.postoffice.addresses.queues["q"]
         assert queue.scheduled_count == 1
         assert run.consume().counts == [2]
 
@@ -265,14 +265,14 @@ def test_deleted_paused_and_temporary_queues(tmp_path):
             await run.queue(name)
         await run.queue("temporary", is_temporary=True, is_durable=False)
         await run.send(message("1", "gone"), message("2", "paused"))
-        addresses = run.broker.postoffice.addresses
+        addresses = run.broker.parts.postoffice.addresses
         addresses.delete_queue("gone")
         addresses.pause_queue(addresses.queues["paused"], is_paused=True, is_kept=True)
         await durable(run.session().context.after)
-        await durable(run.broker.storage.after)
+        await durable(run.broker.parts.storage.after)
 
     async def after(run):
-        queues = run.broker.postoffice.addresses.queues
+        queues = run.broker.parts.postoffice.addresses.queues
         assert list(queues) == ["paused"]
         assert queues["paused"].is_paused
         assert run.consume("paused").bodies == []
@@ -295,7 +295,7 @@ def test_no_client_gets_a_success_after_the_storage_failed(tmp_path):
         await run.broker.start()
         await run.queue()
         session = run.session()
-        storage = run.broker.storage
+        storage = run.broker.parts.storage
         told = []
         failure = JournalIOError(5, "the disk is gone")
         session.send(message("1"), told.append)
@@ -340,7 +340,7 @@ def test_spilled_messages_are_as_they_were(tmp_path, monkeypatch):
         sink = await all_of(run, "q", 300)
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[99], done))
         sink.session.close(has_failed=False)
-        queue = run.broker.postoffice.addresses.queues["other"]
+        queue = run.broker.parts.postoffice.addresses.queues["other"]
         for reference in list(queue.references())[:50]:
             reference.message.copy()
         sink = await all_of(run, "other", 300)
@@ -357,7 +357,7 @@ def test_spilled_messages_are_as_they_were(tmp_path, monkeypatch):
         sink = await all_of(run, "q", 200)
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
         assert len(run.broker._activation.stores.messages) == 0
-        assert run.broker.postoffice.addresses.memory.size == 0
+        assert run.broker.parts.postoffice.addresses.memory.size == 0
 
     async def runs():
         for part in (first, second, third):

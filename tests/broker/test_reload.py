@@ -80,7 +80,7 @@ def diverts(*found):
 
 
 def names(broker):
-    return {name for name in broker.postoffice.addresses.queues if "activemq" not in name}
+    return {name for name in broker.parts.postoffice.addresses.queues if "activemq" not in name}
 
 
 def run(instance, before, after, look):
@@ -107,7 +107,7 @@ def test_new_addresses_and_queues_are_there(instance):
 
 def test_changed_attributes_of_a_queue_hold(instance):
     def look(broker):
-        binding = broker.postoffice.addresses.queues["q"].binding
+        binding = broker.parts.postoffice.addresses.queues["q"].binding
         return binding.max_consumers, binding.filter, binding.routing_type
 
     after = (
@@ -148,7 +148,7 @@ def test_force_spares_queues_and_addresses_that_clients_made(instance):
             made.administration.create_queue(_request("mine", "a"))
             made.administration.create_queue(_request("auto", "b", is_auto_created=True))
             broker.reload_configuration()
-            has_own = "activemq.notifications" in broker.postoffice.addresses.by_name
+            has_own = "activemq.notifications" in broker.parts.postoffice.addresses.by_name
             return names(broker), has_own
 
     assert asyncio.run(serve()) == ({"mine", "auto"}, True)
@@ -164,7 +164,7 @@ def test_a_queue_goes_to_another_address(instance):
     force = settings("<config-delete-queues>FORCE</config-delete-queues>")
 
     def look(broker):
-        return broker.postoffice.addresses.queues["q"].binding.address
+        return broker.parts.postoffice.addresses.queues["q"].binding.address
 
     found = run(instance, force + addresses(a={"q": ""}), force + addresses(b={"q": ""}), look)
 
@@ -180,7 +180,7 @@ def test_address_settings_change_and_those_of_operators_stay(instance):
 
     async def serve():
         async with instance.serving() as broker:
-            broker.stored_settings.add("mine", AddressSettings(max_delivery_attempts=5))
+            broker.parts.stored_settings.add("mine", AddressSettings(max_delivery_attempts=5))
             instance.write(settings("<max-delivery-attempts>4</max-delivery-attempts>"))
             broker.reload_configuration()
             return look(broker)
@@ -210,7 +210,7 @@ def test_security_settings_change_for_those_who_are_connected(instance):
             with pytest.raises(BrokerError, match="does not have permission='SEND'"):
                 session.send(Message("a"), lambda error: None)
             # What operators set stays in force over the file.
-            broker.stored_permissions.add(
+            broker.parts.stored_permissions.add(
                 "#", {Permission.SEND: "r", Permission.CREATE_ADDRESS: "r"}
             )
             broker.reload_configuration()
@@ -222,7 +222,7 @@ def test_security_settings_change_for_those_who_are_connected(instance):
 def look_at_diverts(broker):
     return {
         one.record.name: (address.name, one.record.forwarding_address, one.is_exclusive)
-        for address in broker.postoffice.addresses.by_name.values()
+        for address in broker.parts.postoffice.addresses.by_name.values()
         for one in address.diverts.values()
     }
 
@@ -280,7 +280,7 @@ def test_a_bad_file_changes_nothing(instance, wrong):
                 broker.reload_configuration()
             assert "\n" not in str(caught.value)
             assert "broker.xml" in str(caught.value)
-            assert "new" not in broker.postoffice.addresses.by_name
+            assert "new" not in broker.parts.postoffice.addresses.by_name
             return names(broker), broker.settings.match("a").max_delivery_attempts
 
     assert asyncio.run(serve()) == ({"q"}, 3)
@@ -332,10 +332,10 @@ def test_permissions_that_an_operator_gave_stay(instance):
     async def broker_run():
         instance.write(of("configured"), head="")
         async with instance.serving() as broker:
-            broker.stored_permissions.add("a", {Permission.SEND: "given"})
+            broker.parts.stored_permissions.add("a", {Permission.SEND: "given"})
             instance.write(of("other"), head="")
             broker.reload_configuration()
-            found = dict(broker.security.permissions.items())
+            found = dict(broker.parts.security.permissions.items())
             assert found["a"].roles == {Permission.SEND: frozenset({"given"})}
 
     asyncio.run(broker_run())

@@ -173,7 +173,7 @@ async def is_open(port):
 
 
 def create_queue(broker):
-    broker.administration.create_queue(
+    broker.parts.administration.create_queue(
         QueueRequest(name="q", address="q", routing_type=RoutingType.ANYCAST)
     )
 
@@ -276,7 +276,7 @@ async def test_one_that_waits_becomes_active_when_the_other_has_stopped(tmp_path
     await asyncio.wait_for(starting, WAIT_S)
 
     assert (await probed(second))[:3] == (200, 200, "ready")
-    assert "q" in second.postoffice.addresses.queues
+    assert "q" in second.parts.postoffice.addresses.queues
     await second.stop()
 
 
@@ -551,6 +551,6 @@ async def test_it_starts_again_after_a_stop_and_not_while_it_runs(tmp_path, kind
     await broker.start()
 
     assert (await probed(broker))[:2] == (200, 200)
-    assert "q" in broker.postoffice.addresses.queues
+    assert "q" in broker.parts.postoffice.addresses.queues
     assert len(broker.acceptors) == len(broker.web) == 1
     await broker.stop()

@@ -32,7 +32,7 @@ class Taken:
 async def send(broker):
     """Let messages wait, one of them large, and one delivered."""
     session = broker.clients.create_session("session", None, SessionOptions(), set())
-    broker.administration.create_queue(
+    broker.parts.administration.create_queue(
         QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)
     )
     recorded = asyncio.get_running_loop().create_future()
@@ -59,7 +59,7 @@ async def start_and_stop(folder, work):
 
 async def nothing(broker):
     """A start that finds messages."""
-    assert broker.postoffice.addresses.queues[QUEUE].message_count == COUNT
+    assert broker.parts.postoffice.addresses.queues[QUEUE].message_count == COUNT
 
 
 @pytest.mark.parametrize("found", [False, True], ids=["sent", "found by a start"])

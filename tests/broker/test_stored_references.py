@@ -35,11 +35,11 @@ async def taken(run, count, name="q"):
 
 
 def queue_of(run, name="q"):
-    return run.broker.postoffice.addresses.queues[name]
+    return run.broker.parts.postoffice.addresses.queues[name]
 
 
 def memory_of(run):
-    memory = run.broker.postoffice.addresses.memory
+    memory = run.broker.parts.postoffice.addresses.memory
     return memory.size, memory.count
 
 

@@ -124,6 +124,6 @@ async def test_a_group_has_one_consumer_wherever_its_messages_come(artemis, tmp_
                 assert numbers == list(range(COUNT)), found
         assert here, "both have groups"
         assert there, "both have groups"
-        handler = ours.postoffice.grouping.handler
+        handler = ours.parts.postoffice.grouping.handler
         assert sorted(handler.owners) == sorted(f"{group}.{QUEUE}" for group in GROUPS)
     assert "grouping handler is null" not in theirs.log()

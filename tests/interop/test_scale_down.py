@@ -77,7 +77,7 @@ async def test_all_of_ours_is_in_theirs(artemis, tmp_path):
         await session.xa_end(XID)
         await session.xa_prepare(XID)
     await node.stop()
-    report = node.scale_down_report
+    report = node.scale_down_choice.report
     assert report.is_complete, str(report)
     assert (report.messages, report.transactions, report.duplicate_ids) == (21, 1, 1)
 

@@ -70,7 +70,7 @@ async def story(folder, monkeypatch):
             has_notes = bool(part.notes)
             committing(part)
             if has_notes:
-                run.broker.storage.sync()
+                run.broker.parts.storage.sync()
                 crashed.append(run.crash_copy("noted"))
                 is_copied.set()
 
@@ -98,7 +98,7 @@ async def story(folder, monkeypatch):
         await durable(session.xa.commit, DECIDED, False)
         # The broker's own; it has the files copied, too.
         await replay(run, "broker", "q", "copies", None)
-        queues = run.broker.postoffice.addresses.queues
+        queues = run.broker.parts.postoffice.addresses.queues
         assert queues["copies"].message_count == 5 + COUNT
     return folder
 

@@ -344,7 +344,7 @@ class Run:
         deadline = self.loop.time() + ARRIVES_S
         while self.loop.time() < deadline:
             left = {
-                name: node.broker.postoffice.addresses.queues[QUEUES[name]].message_count
+                name: node.broker.parts.postoffice.addresses.queues[QUEUES[name]].message_count
                 for name, node in self.nodes.items()
                 if node.is_active and node.broker is not None
             }

@@ -414,11 +414,11 @@ class Node:
     def _end(self, *, is_power: bool = False) -> None:
         process, broker = self.process, self.broker
         self.process = self.broker = None
-        if broker is not None and hasattr(broker, "postoffice"):
+        if broker is not None and hasattr(broker, "parts"):
             # It ends in the middle of its work. The settings outlive it, and they and its messages
             # would keep all of it in memory.
-            broker.postoffice.close()
-            broker.retroactive.close()
+            broker.parts.postoffice.close()
+            broker.parts.retroactive.close()
         if process is not None:
             process.kill()
             if not self.ended.done():

@@ -100,7 +100,7 @@ class StarvesAQueue(Broker):
         self._starve()
 
     def _starve(self) -> None:
-        queue = self.postoffice.addresses.queues.get("single")
+        queue = self.parts.postoffice.addresses.queues.get("single")
         if queue is not None:
             queue.pause()
             self._loop.call_later(9, queue.resume)

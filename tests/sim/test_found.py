@@ -67,7 +67,7 @@ def test_a_commit_is_refused_where_the_store_has_failed_before_its_acknowledgeme
             async with await session.consumer("q") as consumer:
                 assert await consumer.receive(5) is not None
                 # Without a waiter: the broker is not told yet.
-                one.node.broker.storage._messages._fail("cannot write")
+                one.node.broker.parts.storage._messages._fail("cannot write")
                 with pytest.raises(BrokerRefused):
                     await session.commit()
 

@@ -119,7 +119,7 @@ class MeshRun(Run):
             (name, queue.name): queue.message_count
             for name, node in self.nodes.items()
             if node.broker is not None and node.is_active
-            for queue in node.broker.postoffice.addresses.queues.values()
+            for queue in node.broker.parts.postoffice.addresses.queues.values()
             if queue.message_count and not queue.name.startswith(("notif.", "answers."))
         }
 

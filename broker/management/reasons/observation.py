@@ -162,7 +162,7 @@ class _Observation:
 
     def _remotes(self) -> Iterator[RemoteQueueBinding]:
         name = self._queue.binding.routing_name
-        at = self._broker.postoffice.addresses.remote.at(self._queue.binding.address)
+        at = self._broker.parts.postoffice.addresses.remote.at(self._queue.binding.address)
         return (one for one in at if one.routing_name == name)
 
     def _remote(self, binding: RemoteQueueBinding) -> RemoteState:
@@ -217,7 +217,7 @@ class _Observation:
         key = self._queue.groups.key_of(message)
         owner = None if key is None else self._queue.groups.owner(key)
         group = message.get(GROUP_ID)
-        grouping = self._broker.postoffice.grouping
+        grouping = self._broker.parts.postoffice.grouping
         return MessageState(
             message_id=message.message_id,
             place=found.place,
@@ -239,7 +239,7 @@ class _Observation:
 
     def _found_in(self, message_id: int) -> Iterator[Forwarding]:
         """Give the bridges of store-and-forward queues that have a message, or its copy."""
-        for queue in list(self._broker.postoffice.addresses.queues.values()):
+        for queue in list(self._broker.parts.postoffice.addresses.queues.values()):
             if not queue.name.startswith(STORE_AND_FORWARD) or not queue.message_count:
                 continue
             if any(_is_it(message, message_id) for message in _forwarded(queue)):

@@ -190,7 +190,7 @@ def test_a_pause_without_confirmations_gives_back_what_was_on_its_way():
                     await until(lambda: one.status.pending_count == 2)
                     await one.pause()
                     assert count_of(source, "from") == 2
-                    assert source.postoffice.addresses.queues["from"].delivering_count == 0
+                    assert source.parts.postoffice.addresses.queues["from"].delivering_count == 0
                     proxy.resume()
                     one.start()
                     assert await take(target, "to", 2) == ["one", "two"]
@@ -302,8 +302,8 @@ def test_paged_messages_and_scheduled_ones_go_over(tmp_path):
                 async with running(made) as source:
                     sent = [f"{number} {'x' * 100}" for number in range(200)]
                     await send(source, "from", *sent)
-                    address = source.postoffice.addresses.by_name["from"]
-                    assert source.paging.stores[address.name].is_paging
+                    address = source.parts.postoffice.addresses.by_name["from"]
+                    assert source.parts.paging.stores[address.name].is_paging
                     proxy.resume()
                     assert await take(target, "to", 200) == sent
                     soon_ms = source.clock_ms() + 300
@@ -410,7 +410,7 @@ def test_a_queue_that_is_deleted_is_waited_for():
                 await send(source, "from", "one")
                 assert await take(target, "to", 1) == ["one"]
                 await until(lambda: count_of(source, "from") == 0)
-                source.postoffice.addresses.delete_queue("from")
+                source.parts.postoffice.addresses.delete_queue("from")
                 await until(lambda: not one.is_connected)
                 await make_queue(source, "from")
                 await send(source, "from", "two")

@@ -132,7 +132,7 @@ async def until(condition, wait_s=WAIT_S):
 
 def count_of(broker, queue):
     """Messages in a queue."""
-    return broker.postoffice.addresses.queues[queue].message_count
+    return broker.parts.postoffice.addresses.queues[queue].message_count
 
 
 def changed(config, **changes):

@@ -20,13 +20,13 @@ def test_it_tells_why_it_waits(monkeypatch, caplog):
             async with AsyncClient(uri) as client:
                 session = await client.session()
                 await session.create_queue("q")
-                broker.postoffice.addresses.memory.set_disk_full(is_full=True)
+                broker.parts.postoffice.addresses.memory.set_disk_full(is_full=True)
                 async with session.producer("q") as sending:
                     sent = asyncio.create_task(sending.send("late"))
                     while not any("AMQ212054" in one.message for one in caplog.records):  # noqa: ASYNC110
                         await asyncio.sleep(0.01)
                     assert not sent.done()
-                    broker.postoffice.addresses.memory.set_disk_full(is_full=False)
+                    broker.parts.postoffice.addresses.memory.set_disk_full(is_full=False)
                     await sent
                 consumer = await session.consumer("q")
                 assert (await consumer.receive()).content == "late"

@@ -184,18 +184,18 @@ async def until(condition, wait_s=30):
 
 def demand(node, address):
     """How many consumers other brokers have at an address, as far as a node knows."""
-    return sum(one.consumer_count for one in node.postoffice.addresses.remote.at(address))
+    return sum(one.consumer_count for one in node.parts.postoffice.addresses.remote.at(address))
 
 
 def waiting(node, name):
     """Messages in a queue of a node."""
-    found = node.postoffice.addresses.queues.get(name)
+    found = node.parts.postoffice.addresses.queues.get(name)
     return 0 if found is None else found.message_count
 
 
 def forwarding(node):
     """Messages that wait for other nodes."""
-    queues = node.postoffice.addresses.queues
+    queues = node.parts.postoffice.addresses.queues
     return sum(
         one.message_count
         for name, one in queues.items()

@@ -64,7 +64,7 @@ async def send_groups(nodes, numbers, groups=GROUPS):
 
 
 def settled(nodes):
-    return all(one.postoffice.grouping.settling.is_settled for one in nodes)
+    return all(one.parts.postoffice.grouping.settling.is_settled for one in nodes)
 
 
 def quiet(nodes):
@@ -88,7 +88,10 @@ def check_told(nodes, receivers):
     for group in GROUPS:
         has = next(node for node, received in receivers if group in groups_of(received))
         for node in nodes:
-            q, grouping = node.postoffice.addresses.queues["q"], node.postoffice.grouping
+            q, grouping = (
+                node.parts.postoffice.addresses.queues["q"],
+                node.parts.postoffice.grouping,
+            )
             told = grouping.owner_elsewhere(q, message(_AMQ_GROUP_ID=group))
             assert told == (None if node is has else has.node_id)
 
@@ -193,11 +196,11 @@ async def test_with_a_grouping_handler_the_local_one_decides_and_records(tmp_pat
             await until(lambda: len(one) + len(two) == COUNT * len(GROUPS))
             check([one, two], COUNT, sources=3)
             check_told(nodes, [(nodes[1], one), (nodes[2], two)])
-        owners = nodes[0].postoffice.grouping.handler.owners
+        owners = nodes[0].parts.postoffice.grouping.handler.owners
         assert sorted(owners) == sorted(f"{group}.q" for group in GROUPS)
         await mesh.stop(0)
         node = await mesh.start(0)
-        assert node.postoffice.grouping.handler.owners == owners
+        assert node.parts.postoffice.grouping.handler.owners == owners
         recorded = [one for _, one in node._activation.data.settings]
         found = {one.group_id for one in recorded if isinstance(one, GroupBinding)}
         assert found == set(owners)

@@ -249,7 +249,7 @@ async def test_a_chain_hands_on_as_far_as_max_hops_says():
 
 
 def remote(node, address):
-    return node.postoffice.addresses.remote.at(address)
+    return node.parts.postoffice.addresses.remote.at(address)
 
 
 @pytest.mark.slow
@@ -284,7 +284,7 @@ async def test_a_queue_that_is_gone_while_messages_are_on_their_way_loses_none()
             await session.create_queue("q", "q", routing_type=RoutingType.ANYCAST)
         peer.start()
         await until(lambda: forwarding(nodes[0]) == 0)
-        assert nodes[1].counters.stale_routes == 10
+        assert nodes[1].parts.counters.stale_routes == 10
 
         assert sorted(await take(nodes[1], "q", 10), key=int) == list(map(str, range(10)))
 

@@ -58,7 +58,7 @@ async def scaled_down(cluster, number=0):
     """Stop a node; what its scale-down did."""
     node = cluster.nodes[number]
     await cluster.stop(number)
-    return node.scale_down_report
+    return node.scale_down_choice.report
 
 
 @asynchronous
@@ -144,7 +144,7 @@ async def test_a_group_has_the_target_and_without_one_everything_stays(tmp_path)
         assert node_id == nodes[1].node_id
         await until(lambda: nodes[1] is not None and waiting(nodes[1], "q") == 1)
         await nodes[2].ended()
-        assert nodes[2].scale_down_report.is_complete
+        assert nodes[2].scale_down_choice.report.is_complete
 
 
 @asynchronous
@@ -267,10 +267,9 @@ async def test_what_waits_for_the_node_follows_to_the_one_that_has_its_messages(
     cluster = mesh(3, tmp_path, mode="STRICT")
     async with cluster.serving() as nodes:
         left, target = nodes[0].node_id, nodes[1].node_id
-        chosen = nodes[0]._activation.scale_down()
-        await chosen.choose("to" + str(cluster.ports[1]))
-        assert chosen.target_id == target
-        nodes[0]._scale_down = chosen
+        connector = "to" + str(cluster.ports[1])
+        choice = nodes[0].scale_down_choice
+        assert await choice.by_operator(nodes[0]._activation, connector) == target
         sf = nodes[2].cluster.connections["mesh"].queue_of(left)
         sf.pause()
         await send(nodes[2], "q", *map(str, range(30)))
@@ -299,9 +298,8 @@ async def test_what_was_meant_for_a_third_node_goes_on_by_the_target(tmp_path):
         await until(lambda: not peers_of(nodes[0])[third].is_connected)
         await cluster.start(2)
         await cluster.joined()
-        chosen = nodes[0]._activation.scale_down()
-        await chosen.choose("to" + str(cluster.ports[1]))
-        nodes[0]._scale_down = chosen
+        connector = "to" + str(cluster.ports[1])
+        await nodes[0].scale_down_choice.by_operator(nodes[0]._activation, connector)
 
         report = await scaled_down(cluster)
 
@@ -332,4 +330,4 @@ async def test_an_operator_has_it_refused_without_another_node(tmp_path):
         async with session_of(nodes[0]) as session:
             assert await session.manage("broker", "scaleDown", None, False) == nodes[1].node_id
         await nodes[0].ended()
-        assert nodes[0].scale_down_report.is_complete
+        assert nodes[0].scale_down_choice.report.is_complete

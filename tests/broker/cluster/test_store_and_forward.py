@@ -118,9 +118,9 @@ async def test_what_was_returned_marked_is_refused_by_the_node_that_has_it(tmp_p
         await until(lambda: is_told(nodes[0], 1))
         # As redistribution does, where a consumer is there.
         node = nodes[0]
-        (there,) = node.postoffice.addresses.remote.at("q")
-        for reference in list(node.postoffice.addresses.queues["q"].references()):
-            assert not list(node.dead_letters.redistribute(reference, there))
+        (there,) = node.parts.postoffice.addresses.remote.at("q")
+        for reference in list(node.parts.postoffice.addresses.queues["q"].references()):
+            assert not list(node.parts.dead_letters.redistribute(reference, there))
         await until(lambda: waiting(node, "q") == forwarding(node) == 0)
 
         # Ten of them were there: they were not taken again.

@@ -26,7 +26,7 @@ async def called(*words):
 
 
 def first_id(node, name="q"):
-    return node.postoffice.addresses.queues[name].waiting.head().message.message_id
+    return node.parts.postoffice.addresses.queues[name].waiting.head().message.message_id
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ async def test_a_message_for_a_node_that_is_gone_is_found_in_its_store_and_forwa
         gone = nodes[1].node_id
         peer = next(iter(nodes[0].cluster.connections["mesh"].peers.values()))
         await peer.pause()
-        for binding in nodes[0].postoffice.addresses.remote.at("q"):
+        for binding in nodes[0].parts.postoffice.addresses.remote.at("q"):
             binding.is_connected = True
         await send(nodes[0], "q", "a", "b")
         name = f"$.artemis.internal.sf.mesh.{gone}"

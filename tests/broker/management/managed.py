@@ -41,7 +41,7 @@ class ManagedBench(Bench):
         self.lifecycle = Lifecycle()
         self.ownership = None
         # What a broker has in objects of their own.
-        self.clients = self.parts = self
+        self.clients = self.parts = self.managing = self
         notifications = NotificationMessages(
             storage,
             lambda: self.now_ms,

@@ -237,7 +237,7 @@ def test_connectors_last_over_a_restart(tmp_path):
             call(run, "addConnector", "a", "tcp://two:2")
             call(run, "addConnector", "b", "tcp://three:3")
             call(run, "removeConnector", "b")
-            await durable(run.broker.storage.after)
+            await durable(run.broker.parts.storage.after)
         async with BrokerRun(tmp_path) as run:
             ((name, _, parameters),) = call(run, "getConnectors")
             assert (name, parameters) == ("a", {"host": "two", "port": "2"})

@@ -17,7 +17,7 @@ def call(run, resource, operation, *arguments):
 
 
 async def settled(run):
-    await durable(run.broker.storage.after)
+    await durable(run.broker.parts.storage.after)
 
 
 def test_an_address_that_is_resumed_stays_so(tmp_path):
@@ -28,10 +28,10 @@ def test_an_address_that_is_resumed_stays_so(tmp_path):
             call(run, "address.q", "pause")
             call(run, "address.q", "resume")
             await settled(run)
-            queue = run.broker.postoffice.addresses.queues["q"]
+            queue = run.broker.parts.postoffice.addresses.queues["q"]
             assert (queue.is_paused, queue.status_record_id) == (False, 0)
         async with BrokerRun(tmp_path) as run:
-            assert not run.broker.postoffice.addresses.queues["q"].is_paused
+            assert not run.broker.parts.postoffice.addresses.queues["q"].is_paused
 
     asyncio.run(runs())
 
@@ -44,11 +44,11 @@ def test_a_paused_address_stays_so_when_it_is_changed(tmp_path):
             call(run, "broker", "updateAddress", "q", "ANYCAST,MULTICAST")
             await settled(run)
         async with BrokerRun(tmp_path) as run:
-            assert run.broker.postoffice.addresses.queues["q"].is_paused
+            assert run.broker.parts.postoffice.addresses.queues["q"].is_paused
             call(run, "address.q", "resume")
             await settled(run)
         async with BrokerRun(tmp_path) as run:
-            assert not run.broker.postoffice.addresses.queues["q"].is_paused
+            assert not run.broker.parts.postoffice.addresses.queues["q"].is_paused
 
     asyncio.run(runs())
 

@@ -39,7 +39,7 @@ async def replay(broker_run, resource, *arguments):
     work = Resources(broker_run.broker).find(resource).invoke("replay", arguments)
     for delay_s in work:
         await asyncio.sleep(delay_s or 0)
-    await durable(broker_run.broker.storage.after)
+    await durable(broker_run.broker.parts.storage.after)
 
 
 def run(tmp_path, story, **changes):
@@ -153,7 +153,7 @@ def test_a_large_message_has_its_body_again(tmp_path):
 
         await replay(broker_run, "broker", "q", "copies", None)
 
-        (found,) = broker_run.broker.postoffice.addresses.queues["copies"].references()
+        (found,) = broker_run.broker.parts.postoffice.addresses.queues["copies"].references()
         assert found.message.large.read(0, 1 << 20).decode() == body
 
     run(tmp_path, story)
@@ -183,7 +183,7 @@ def test_a_large_message_that_is_gone_comes_back_whole(tmp_path):
         await consume_all(broker_run, "copies")
         await replay(broker_run, "broker", "copies", "q", None)
 
-        (found,) = broker_run.broker.postoffice.addresses.queues["q"].references()
+        (found,) = broker_run.broker.parts.postoffice.addresses.queues["q"].references()
         assert found.message.large.read(0, len(body) + 1) == body
 
     run(tmp_path, story)
@@ -221,13 +221,13 @@ def test_what_went_into_pages_comes_back(tmp_path):
             session = broker_run.session(auto_commit_sends=False)
             await broker_run.send(message(end, n=0), session=session)
             await durable(getattr(session, end))
-        assert broker_run.broker.paging.stores["q"].is_paging
+        assert broker_run.broker.parts.paging.stores["q"].is_paging
 
         await replay(broker_run, "broker", "q", "copies", None)
 
-        queue = broker_run.broker.postoffice.addresses.queues["copies"]
+        queue = broker_run.broker.parts.postoffice.addresses.queues["copies"]
         assert queue.message_count == 21
-        history = broker_run.broker.history
+        history = broker_run.broker.parts.history
         told = [one for one in history.messages() if one is not None]
         texts = [decode_message(one.message_id, one.body) for one in told]
         sent = [one.get("n") for one in texts if one.address == "q"]
@@ -250,7 +250,7 @@ def test_a_crash_leaves_the_history_what_pages_have(tmp_path):
             copy = broker_run.crash_copy("crashed")
         async with BrokerRun(copy, store=with_history(copy), settings=paging_soon()) as broker_run:
             await replay(broker_run, "broker", "q", "copies", None)
-            assert broker_run.broker.postoffice.addresses.queues["copies"].message_count == 20
+            assert broker_run.broker.parts.postoffice.addresses.queues["copies"].message_count == 20
 
     asyncio.run(runs())
 
@@ -272,12 +272,12 @@ def test_a_large_message_that_was_prepared_in_a_page_comes_back_whole(tmp_path):
         async with BrokerRun(tmp_path, **options) as broker_run:
             await durable(broker_run.session(is_xa=True).xa.commit, DECIDED, False)
             # Its file goes with its page.
-            queue = broker_run.broker.postoffice.addresses.queues["q"]
+            queue = broker_run.broker.parts.postoffice.addresses.queues["q"]
             async with asyncio.timeout(60):
                 while queue.message_count or list((tmp_path / "largemessages").iterdir()):
                     await consume_all(broker_run)
             await replay(broker_run, "broker", "q", "copies", "n IS NULL")
-            (found,) = broker_run.broker.postoffice.addresses.queues["copies"].references()
+            (found,) = broker_run.broker.parts.postoffice.addresses.queues["copies"].references()
             assert found.message.large.read(0, len(body) + 1) == body
 
     asyncio.run(runs())
@@ -323,7 +323,7 @@ def test_what_was_prepared_in_pages_is_sent_at_its_commit_after_a_restart(
             await prepare(broker_run, REFUSED, message(f"refused {FILLER}"))
             await prepare(broker_run, DECIDED, *map(message, texts), message("weak", durable=False))
             await prepare(broker_run, Xid(1, b"b", b"open"), message(f"open {FILLER}"))
-            assert len(broker_run.broker.paging.stores["q"].pages) > 3
+            assert len(broker_run.broker.parts.paging.stores["q"].pages) > 3
             if how == "crash":
                 folder = broker_run.crash_copy("crashed")
         async with run_in(folder) as broker_run:
@@ -333,12 +333,12 @@ def test_what_was_prepared_in_pages_is_sent_at_its_commit_after_a_restart(
             await asyncio.gather(decided, durable(session.xa.rollback, REFUSED))
             await broker_run.send(message("later"))
             await replay(broker_run, "broker", "q", "copies", None)
-            queues = broker_run.broker.postoffice.addresses.queues
+            queues = broker_run.broker.parts.postoffice.addresses.queues
             assert queues["copies"].message_count == 5 + 20 + 1
             assert queues["q"].message_count == 5 + 21 + 1
         async with run_in(folder) as broker_run:
             await replay(broker_run, "broker", "q", "copies", None)
-            queues = broker_run.broker.postoffice.addresses.queues
+            queues = broker_run.broker.parts.postoffice.addresses.queues
             assert queues["copies"].message_count == 2 * (5 + 20 + 1)
         return folder
 

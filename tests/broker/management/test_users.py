@@ -196,9 +196,9 @@ def test_permissions_last_over_a_restart(tmp_path, etc):
             call(run, "addSecuritySettings", "a", "two", *("",) * 6)
             call(run, "addSecuritySettings", "b", "one", *("",) * 6)
             call(run, "removeSecuritySettings", "b")
-            await durable(run.broker.storage.after)
+            await durable(run.broker.parts.storage.after)
         async with BrokerRun(tmp_path / "data") as run:
-            found = dict(run.broker.security.permissions.items())
+            found = dict(run.broker.parts.security.permissions.items())
             assert found == {"a": RoleTable({Permission.SEND: frozenset({"two"})})}
 
     asyncio.run(runs())

@@ -30,10 +30,10 @@ class BrokerRun(test_recovery.BrokerRun):
 
     @property
     def paging(self):
-        return self.broker.paging
+        return self.broker.parts.paging
 
     def queue_of(self, name="q"):
-        return self.broker.postoffice.addresses.queues[name]
+        return self.broker.parts.postoffice.addresses.queues[name]
 
     def pages(self, address="q"):
         """Numbers of the page files that are there."""
@@ -69,7 +69,7 @@ class BrokerRun(test_recovery.BrokerRun):
         """Whether nothing is under way on the disk."""
         paging = self.paging
         return (
-            self.broker.storage.completions.is_idle
+            self.broker.parts.storage.completions.is_idle
             and not paging._writing._jobs
             and not paging._reading._jobs
             and not paging._doomed_records

@@ -97,7 +97,7 @@ def test_a_transaction_counts_while_its_pages_are_being_counted(tmp_path, monkey
             taken = len(sink.got)
             await run.acknowledge(sink, sink.ids[taken - 1])
         await run.until(lambda: 1 not in stores[name].pages)
-        await durable(run.broker.storage.after)
+        await durable(run.broker.parts.storage.after)
         await run.until(run.is_quiet)
         sink.session.close(has_failed=False)
         counts.go_on()
@@ -163,9 +163,9 @@ def test_an_address_may_go_while_its_pages_are_written(tmp_path, monkeypatch, is
                 await asyncio.sleep(0)
                 for number in range(100, 200):
                     session.send(message(str(number)), lambda error: None)
-            run.broker.postoffice.addresses.delete("q", force=True)
+            run.broker.parts.postoffice.addresses.delete("q", force=True)
         await run.until(run.is_quiet)
-        await durable(run.broker.storage.after)
+        await durable(run.broker.parts.storage.after)
         await run.until(run.is_quiet)
         assert run.broker.failure is None
         assert not run.pages()
@@ -198,7 +198,7 @@ def test_a_rollback_is_recorded_at_once_and_seen_by_others_later(tmp_path, monke
             other = run.session(**XA)
             other.xa.rollback(XID, lambda error: None)
             taker = run.consume()
-            messages = run.broker.storage.completions.messages
+            messages = run.broker.parts.storage.completions.messages
             await run.until(lambda: messages.is_durable)
             assert taker.got == []
             copy_of(run.folder, tmp_path / "copy")
@@ -207,7 +207,7 @@ def test_a_rollback_is_recorded_at_once_and_seen_by_others_later(tmp_path, monke
 
     async def after():
         async with BrokerRun(tmp_path / "copy", settings=WIDE) as run:
-            assert run.broker.transactions.in_doubt() == ()
+            assert run.broker.parts.transactions.in_doubt() == ()
             assert run.queue_of().message_count == 20
 
     runs(tmp_path, before, settings=WIDE)
@@ -232,7 +232,7 @@ def test_what_was_rolled_back_before_its_pages_were_written_is_not_in_doubt(tmp_
         await run.until(run.is_quiet)
 
     async def after(run):
-        assert run.broker.transactions.in_doubt() == ()
+        assert run.broker.parts.transactions.in_doubt() == ()
         assert await run.drain(20) == list(range(20))
 
     runs(tmp_path, before, after, how="crash", settings=WIDE)
@@ -252,7 +252,7 @@ def test_what_another_has_acknowledged_does_not_come_back_with_a_transaction(tmp
         # As if somebody had it since, and the rollback before that had been lost.
         for number in range(5):
             run.paging.appends.acknowledge(run.queue_of().queue_id, 1, number, None, True)
-        await durable(run.broker.storage.after)
+        await durable(run.broker.parts.storage.after)
 
     async def after(run):
         session = run.session(**XA)
@@ -268,7 +268,7 @@ def test_pages_of_a_deleted_queue_go_after_its_record(tmp_path):
     async def part(run):
         await run.queue()
         await run.send_numbers(range(60))
-        bindings = run.broker.storage.completions.bindings
+        bindings = run.broker.parts.storage.completions.bindings
         before = bindings.appended
         seen = []
         real = run.paging.change
@@ -278,7 +278,7 @@ def test_pages_of_a_deleted_queue_go_after_its_record(tmp_path):
             real(work, done)
 
         run.paging.change = change
-        run.broker.postoffice.addresses.delete_queue("q")
+        run.broker.parts.postoffice.addresses.delete_queue("q")
         await run.until(lambda: not run.pages())
         assert seen
         assert min(seen) > before
@@ -293,7 +293,7 @@ def test_a_transaction_whose_pages_went_with_their_queue_is_forgotten(tmp_path):
         session = run.session(auto_commit_sends=False)
         for number in range(100):
             session.send(message(str(number), "t"), lambda error: None)
-        run.broker.postoffice.addresses.delete_queue("q")
+        run.broker.parts.postoffice.addresses.delete_queue("q")
         await run.until(lambda: not run.pages("t"))
         await run.until(run.is_quiet)
         await durable(session.commit)
@@ -313,13 +313,13 @@ def test_a_prepared_transaction_with_a_short_record_leaves_nothing_behind(tmp_pa
         await run.until(lambda: len(sink.got) == 20)
         await run.acknowledge(sink, sink.ids[19])
         await run.send_numbers(range(100, 120), session=session)
-        storage = run.broker.storage
+        storage = run.broker.parts.storage
         storage._messages.add(storage.new_id(), 39, b"short", tx=session.tx.tx_id, wait=False)
         session.xa.end(XID, has_failed=False)
         await durable(session.xa.prepare, XID)
 
     async def after(run):
-        assert run.broker.transactions.in_doubt() == ()
+        assert run.broker.parts.transactions.in_doubt() == ()
         assert len(run.paging.transactions) == 0
         assert await run.drain(20) == list(range(20))
         await run.until(lambda: not run.pages())

@@ -216,8 +216,8 @@ class Work:
         for taker in [one for one in self._takers if one.queue in ADDRESSES["c"]]:
             self._takers.remove(taker)
             taker.session.close(has_failed=False)
-        self.world.broker.postoffice.addresses.delete("c", force=True)
-        self.world.broker.storage.after(lambda error: self.confirm(error, deleted))
+        self.world.broker.parts.postoffice.addresses.delete("c", force=True)
+        self.world.broker.parts.storage.after(lambda error: self.confirm(error, deleted))
         self.make("c")
 
     def confirm(self, error, deleted):
@@ -252,7 +252,7 @@ def ignore(error):
 async def drained(work, world):
     """Take everything out of all queues: numbers of each, in order."""
     found = {}
-    for queue in world.broker.postoffice.addresses.queues.values():
+    for queue in world.broker.parts.postoffice.addresses.queues.values():
         if queue.name not in work.made:
             continue
         await world.until(lambda one=queue: one.has_at_most(10**9))
@@ -280,10 +280,10 @@ async def look_at(world, seed, crash):
     ledger, made = crash.expected
     await world.broker.start()
     work = Work(world, seed)
-    addresses = world.broker.postoffice.addresses
+    addresses = world.broker.parts.postoffice.addresses
     # Some begin to read while pages are still being counted.
     for xid, unit in ledger.prepared.items():
-        is_in_doubt = xid in world.broker.transactions.in_doubt()
+        is_in_doubt = xid in world.broker.parts.transactions.in_doubt()
         if unit.state == OPEN:
             may_be_gone = unit.prepared == ASKED or not unit.is_recorded
             assert is_in_doubt or may_be_gone, f"{unit} is gone"
@@ -299,7 +299,7 @@ async def look_at(world, seed, crash):
         else:
             session.xa.commit(xid, False, ignore)
             unit.state = DONE
-    assert world.broker.transactions.in_doubt() == ()
+    assert world.broker.parts.transactions.in_doubt() == ()
     later = {}
     for address, queues in ADDRESSES.items():
         for queue in queues:
@@ -311,7 +311,7 @@ async def look_at(world, seed, crash):
                 session.send(message("later" * 5, address, n=name), ignore)
                 for queue in queues:
                     later.setdefault(queue, set()).add(name)
-    await world.until(lambda: world.broker.storage.completions.is_idle)
+    await world.until(lambda: world.broker.parts.storage.completions.is_idle)
     found = await drained(work, world)
     for queue in found:
         new = [one for one in found[queue] if isinstance(one, str)]
@@ -338,7 +338,7 @@ async def live_and_crash(world, seed):
     work = Work(world, seed)
     for address in ADDRESSES:
         work.make(address)
-    await world.until(lambda: world.broker.storage.completions.is_idle)
+    await world.until(lambda: world.broker.parts.storage.completions.is_idle)
     world.expect = work.expect
     world.crash_chance = 0.01
     await work.live(world.chance.randint(10, 40))

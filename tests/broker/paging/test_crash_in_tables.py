@@ -94,7 +94,7 @@ async def live_and_die(world, seed):
     work = Work(world, seed)
     for address in ADDRESSES:
         work.make(address)
-    await world.until(lambda: world.broker.storage.completions.is_idle)
+    await world.until(lambda: world.broker.parts.storage.completions.is_idle)
     world.expect = work.expect
     world.crash_chance = 0.02
     try:

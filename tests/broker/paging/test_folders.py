@@ -63,7 +63,7 @@ def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
         sink = run.consume()
         await run.until(lambda: len(sink.got) == 30)
         sink.session.stop()
-        storage = run.broker.storage
+        storage = run.broker.parts.storage
         admission = Admission()
         storage.new_context().after_admission(admission, lambda error: None)
         sink.session.acknowledge(0, sink.ids[-1], lambda error: None)
@@ -75,7 +75,7 @@ def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
         run.session().send(message(), lambda error: None)
         assert store.is_paging
         filling.rollback(lambda error: None)
-        run.broker.postoffice.addresses.delete_queue("q")
+        run.broker.parts.postoffice.addresses.delete_queue("q")
         await run.until(lambda: not store.is_paging)
         admission.open(storage.completions.messages)
         storage.completions.run_due()
@@ -91,7 +91,7 @@ def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
 def test_an_address_that_is_made_anew_has_one_folder(tmp_path, monkeypatch):
     async def before(run):
         folders = FolderCount(monkeypatch, run.folder)
-        addresses = run.broker.postoffice.addresses
+        addresses = run.broker.parts.postoffice.addresses
         for start in (0, 100, 200):
             session = run.session()
             wanted = QueueRequest(name="q", address="q", routing_type=RoutingType.ANYCAST)
@@ -209,7 +209,7 @@ def test_pages_of_an_address_go_on_while_its_old_folder_is_being_removed(tmp_pat
         await run.queue()
         await run.send_numbers(range(100))
         monkeypatch.setattr(FileFolder, "delete", delete)
-        run.broker.postoffice.addresses.delete("q", force=True)
+        run.broker.parts.postoffice.addresses.delete("q", force=True)
         await run.until(lambda: not run.paging._deleted_stores)
         await run.queue()
         await run.send_numbers(range(10))

@@ -48,9 +48,9 @@ def test_what_artemis_has_in_pages_is_found_and_comes(tmp_path):
 
     async def live():
         async with BrokerRun(folder) as run:
-            queues = run.broker.postoffice.addresses.queues_by_id
+            queues = run.broker.parts.postoffice.addresses.queues_by_id
             found = {one: queues[one].pages.unread_count for one in QUEUE_IDS}
-            (xid,) = run.broker.transactions.in_doubt()
+            (xid,) = run.broker.parts.transactions.in_doubt()
             session = run.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
             await durable(session.xa.commit, xid, False)
             more = queues[7].pages.unread_count - found[7]

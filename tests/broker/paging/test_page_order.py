@@ -18,7 +18,7 @@ WIDE = {"max_read_page_bytes": 1024 * 1024}
 def test_a_page_does_not_overtake_what_is_on_its_way_to_the_journal(tmp_path):
     async def part(broker_run):
         await broker_run.queue()
-        storage = broker_run.broker.storage
+        storage = broker_run.broker.parts.storage
         # What the journal has made durable comes into its queue only when this is open.
         admission = Admission()
         storage.new_context().after_admission(admission, lambda error: None)
@@ -219,7 +219,7 @@ def test_what_was_put_off_comes_before_what_the_same_transaction_sent_later(tmp_
         for number in range(23, 26):
             session.send(message(str(number)), lambda error: None)
         admission = Admission()
-        storage = broker_run.broker.storage
+        storage = broker_run.broker.parts.storage
         storage.new_context().after_admission(admission, lambda error: None)
         session.commit(lambda error: None)
         page = broker_run.paging.stores["q"].pages[1]
@@ -246,7 +246,7 @@ def test_several_acknowledgements_are_waited_for_once(tmp_path):
         delivering = [one for one in sink.consumer.delivering if isinstance(one, PagedReference)]
         pages = {one.page.number for one in delivering}
         assert len(pages) > 1
-        counter = broker_run.broker.storage.completions.messages
+        counter = broker_run.broker.parts.storage.completions.messages
         known = counter.appended
         # All but the last one, in one transaction of the store: its page stays, the others go.
         sink.session.acknowledge(0, sink.ids[98], lambda error: None)

@@ -88,7 +88,7 @@ def test_the_table_of_a_deleted_address_is_dropped(tmp_path, new_database, kind)
         await run.queue("q", address="t", routing_type=RoutingType.MULTICAST)
         await run.send_numbers(range(40), "t")
         assert page_tables(database)
-        run.broker.postoffice.addresses.delete("t", force=True)
+        run.broker.parts.postoffice.addresses.delete("t", force=True)
         await run.until(lambda: not page_tables(database))
 
     async def after(run):

@@ -252,8 +252,8 @@ def test_a_deleted_queue_takes_its_pages_along(tmp_path, how):
         sink = run.consume("gone")
         await run.until(lambda: len(sink.got) == 100)
         await run.acknowledge(sink, sink.ids[50])
-        run.broker.postoffice.addresses.delete_queue("gone")
-        await durable(run.broker.storage.after)
+        run.broker.parts.postoffice.addresses.delete_queue("gone")
+        await durable(run.broker.parts.storage.after)
         await run.until(lambda: not run.pages("topic"))
 
     async def after(run):

@@ -43,7 +43,7 @@ def test_fifty_times_the_memory_drains_in_order_in_bounded_memory(tmp_path):
             for number in range(start, start + 499):
                 session.send(message(f"{number} {body}"), lambda error: None)
             await durable(session.send, message(f"{start + 499} {body}"))
-        queue, memory = run.queue_of(), run.broker.postoffice.addresses.memory
+        queue, memory = run.queue_of(), run.broker.parts.postoffice.addresses.memory
         assert queue.message_count == 10_000
         assert memory.size < 210 * 1024
         tracemalloc.start()
@@ -382,7 +382,7 @@ def test_a_queue_whose_pages_are_not_counted_yet_is_not_taken_for_empty(tmp_path
             await run.acknowledge(sink, sink.ids[number], is_individual=True)
 
     async def after(run):
-        assert "q" in run.broker.postoffice.addresses.queues
+        assert "q" in run.broker.parts.postoffice.addresses.queues
         assert not run.queue_of().has_at_most(1000)
         counts[-1]()
         await run.until(lambda: run.queue_of().has_at_most(1000))

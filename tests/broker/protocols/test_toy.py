@@ -154,7 +154,7 @@ async def test_parameters_and_prefixes_are_its_acceptors(tmp_path):
     async with serving(tmp_path, parameters=parameters) as broker, Client.of(broker) as toy:
         assert await toy.say("SEND topic://news m") == ["SENT", "topic://news"]
         assert [
-            str(one.name) for one in broker.postoffice.addresses.by_name["news"].routing_types
+            str(one.name) for one in broker.parts.postoffice.addresses.by_name["news"].routing_types
         ] == ["MULTICAST"]
 
         toy.writer.write(b"x" * 33)

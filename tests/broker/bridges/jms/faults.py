@@ -116,7 +116,7 @@ class World:
         )
 
     def left(self, side):
-        return self.brokers[side].postoffice.addresses.queues[QUEUE].message_count
+        return self.brokers[side].parts.postoffice.addresses.queues[QUEUE].message_count
 
     async def run(self, point):
         """Move a batch with one fault; give what became of it."""

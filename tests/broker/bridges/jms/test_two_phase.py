@@ -44,7 +44,7 @@ class Sides:
         self.brokers, self.sessions = brokers, sessions
 
     def left(self, role):
-        queue = self.brokers[role].postoffice.addresses.queues["q"]
+        queue = self.brokers[role].parts.postoffice.addresses.queues["q"]
         return queue.message_count
 
     async def leave(self, log, prepared, *, is_decided):

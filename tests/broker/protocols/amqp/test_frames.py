@@ -68,7 +68,7 @@ async def test_a_conversation_comes_byte_by_byte_and_cut_anywhere():
     said = conversation()
     async with serving() as broker:
         await say(broker, [said[at : at + 1] for at in range(len(said))])
-        assert broker.postoffice.addresses.queues["c.r"].message_count == 1
+        assert broker.parts.postoffice.addresses.queues["c.r"].message_count == 1
         for end in range(0, len(said), 7):
             await say(broker, [said[:end]])
         await is_well(broker)

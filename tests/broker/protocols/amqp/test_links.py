@@ -24,17 +24,17 @@ from tests.interop.asynchronous import asynchronous
 
 
 def names(broker):
-    return sorted(broker.postoffice.addresses.queues)
+    return sorted(broker.parts.postoffice.addresses.queues)
 
 
 def count(broker, queue="q"):
-    return broker.postoffice.addresses.queues[queue].message_count
+    return broker.parts.postoffice.addresses.queues[queue].message_count
 
 
 async def detach(client, receiver, broker, queue):
     receiver.link.detach()
     await client.flush()
-    await until(lambda: not broker.postoffice.addresses.queues[queue].consumer_count)
+    await until(lambda: not broker.parts.postoffice.addresses.queues[queue].consumer_count)
 
 
 @asynchronous
@@ -231,7 +231,9 @@ async def test_an_anonymous_sender_says_where_each_message_goes(tmp_path):
         assert (await queue.bodies(1), await topic.bodies(1)) == (["1"], ["2"])
         made = await client.receiver("made")
         assert await made.bodies(1) == ["3"]
-        assert broker.postoffice.addresses.by_name["made"].routing_types == {RoutingType.ANYCAST}
+        assert broker.parts.postoffice.addresses.by_name["made"].routing_types == {
+            RoutingType.ANYCAST
+        }
         with pytest.raises(SendException):
             await relay.send(Message(body="nowhere"))
         await relay.send(Message(address="q", body="4"))
@@ -326,7 +328,7 @@ async def test_a_deleted_queue_ends_its_links(tmp_path):
     async with serving(tmp_path) as broker, Client.of(broker) as client:
         await client.send("q")
         queue = await client.receiver("q")
-        broker.postoffice.addresses.delete_queue("q")
+        broker.parts.postoffice.addresses.delete_queue("q")
         with pytest.raises(LinkDetached, match=r"amqp:resource-deleted.*Queue deleted: q"):
             await queue.get()
 

@@ -94,7 +94,7 @@ async def test_every_kind_of_value_comes_as_it_was_sent_before_and_after_a_resta
                 body = (await queue.get()).body
                 assert (type(body), body) == (type(one), one)
                 await queue.accept()
-            await until(lambda: not broker.postoffice.addresses.queues["q"].message_count)
+            await until(lambda: not broker.parts.postoffice.addresses.queues["q"].message_count)
 
 
 @asynchronous

@@ -19,7 +19,7 @@ class Coordinator(SenderOption):
 
 
 def count(broker, queue="q"):
-    return broker.postoffice.addresses.queues[queue].message_count
+    return broker.parts.postoffice.addresses.queues[queue].message_count
 
 
 class Transactions:

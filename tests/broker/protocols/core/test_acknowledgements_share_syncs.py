@@ -34,7 +34,7 @@ class Patient(BrokerRun):
 
     @property
     def counter(self):
-        return self.broker.storage.completions.messages
+        return self.broker.parts.storage.completions.messages
 
     async def consumer(self, count):
         """A client that has been given so many messages; their ids."""

@@ -50,7 +50,7 @@ def test_what_is_not_durable_yet_counts_before_the_client_is_told(tmp_path):
     async def run():
         async with BrokerRun(tmp_path / "data", acceptors=ACCEPTORS) as broker_run:
             await broker_run.queue()
-            storage = broker_run.broker.storage
+            storage = broker_run.broker.parts.storage
             first = Caller(broker_run)
             first.begin("s")
             admission = Admission()
@@ -82,7 +82,7 @@ def test_a_branch_that_is_not_durable_yet_counts_before_the_client_is_told(tmp_p
     async def run():
         async with BrokerRun(tmp_path / "data", acceptors=ACCEPTORS) as broker_run:
             await broker_run.queue()
-            storage = broker_run.broker.storage
+            storage = broker_run.broker.parts.storage
             first = Caller(broker_run)
             first.begin("s", is_xa=True)
             xid = Xid(1, b"branch", b"global")

@@ -344,4 +344,4 @@ async def test_who_may_not_subscribe_is_told_and_no_queue_is_left(version, code,
     ):
         await client.subscribe("t", code=code)
         await client.settle()
-        assert broker.postoffice.addresses.queues == {}
+        assert broker.parts.postoffice.addresses.queues == {}

@@ -30,7 +30,7 @@ async def test_a_message_goes_from_one_client_to_another(tmp_path, version, qos)
         await b.message(topic="t/1", payload=b"hello", qos=qos, dup=False, retain=False)
         await b.settle()
         (queue,) = (
-            one for one in broker.postoffice.addresses.queues.values() if one.name == "b.t.*"
+            one for one in broker.parts.postoffice.addresses.queues.values() if one.name == "b.t.*"
         )
         assert queue.message_count == 0
 
@@ -135,7 +135,7 @@ async def test_a_pubrel_without_answer_is_sent_again(tmp_path, restarts):
             assert await s.is_silent()
         async with Mqtt.of(broker, "s") as s:
             await s.settle()
-            names = broker.postoffice.addresses.queues
+            names = broker.parts.postoffice.addresses.queues
             assert not [one for one in names if "qos2" in one]
 
 
@@ -150,7 +150,7 @@ async def test_a_pubrec_that_refuses_ends_a_message():
         found = await client.message(acknowledges=False)
         client.answer(PacketType.PUBREC, found.packet_id, 0x83)
         await client.settle()
-        assert broker.postoffice.addresses.queues["c.t"].message_count == 0
+        assert broker.parts.postoffice.addresses.queues["c.t"].message_count == 0
 
 
 @asynchronous
@@ -269,7 +269,7 @@ async def test_what_is_too_large_for_a_client_is_not_sent_to_it():
                 await p.publish("t", payload, 1)
         assert await client.payloads(2) == [b"small", b"end"]
         await client.settle()
-        assert broker.postoffice.addresses.queues["c.t"].message_count == 0
+        assert broker.parts.postoffice.addresses.queues["c.t"].message_count == 0
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -340,7 +340,7 @@ async def test_a_full_address_holds_its_publisher(tmp_path):
                 p.put(Publish("t", b"%d " % number + b"x" * 1000, 1, packet_id=number))
             await p.ack(PacketType.PUBACK, 1)
             await asyncio.sleep(0.2)
-            held = broker.postoffice.addresses.queues["s.t"].message_count
+            held = broker.parts.postoffice.addresses.queues["s.t"].message_count
             assert 0 < held < 40
             async with Mqtt.of(broker, "s", clean=False, expiry=100) as s:
                 found = [(await s.message()).payload.split()[0] for _ in range(40)]

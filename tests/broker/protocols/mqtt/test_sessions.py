@@ -19,7 +19,7 @@ SOON = {"connection_ttl_check_interval": 0.05}
 
 
 def queues(broker):
-    return set(broker.postoffice.addresses.queues)
+    return set(broker.parts.postoffice.addresses.queues)
 
 
 def kept(version):
@@ -133,7 +133,7 @@ async def test_an_expiry_survives_a_restart(tmp_path):
         await asyncio.sleep(1.4)
         assert "s.t" not in queues(broker)
     async with serving(tmp_path, options=SOON) as broker:
-        sessions = broker.postoffice.addresses.queues["$sys.mqtt.sessions"]
+        sessions = broker.parts.postoffice.addresses.queues["$sys.mqtt.sessions"]
         assert sessions.message_count == 0
 
 
@@ -259,5 +259,5 @@ async def test_many_sessions_come_and_go(tmp_path):
             # What was removed before is durable.
             await q.disconnect()
         assert queues(broker) == {"$sys.mqtt.sessions"}
-        assert broker.postoffice.addresses.queues["$sys.mqtt.sessions"].message_count == 0
+        assert broker.parts.postoffice.addresses.queues["$sys.mqtt.sessions"].message_count == 0
         assert broker.clients.sessions == {}

@@ -108,10 +108,10 @@ async def test_an_end_of_a_subscription_is_answered_and_removes_its_queue():
         for version in VERSIONS:
             async with Mqtt.of(broker, "c", version) as client:
                 await client.subscribe("a", "b/#")
-                assert set(broker.postoffice.addresses.queues) == {"c.a", "c.b.#"}
+                assert set(broker.parts.postoffice.addresses.queues) == {"c.a", "c.b.#"}
                 answer = await client.unsubscribe("a", "x")
                 assert answer.codes == ((0, 0x11) if version is V5 else ())
-                assert set(broker.postoffice.addresses.queues) == {"c.b.#"}
+                assert set(broker.parts.postoffice.addresses.queues) == {"c.b.#"}
                 await client.publish("a")
                 await client.settle()
 
@@ -125,7 +125,7 @@ async def test_one_that_is_subscribed_again_has_the_options_of_the_last_time():
         await client.publish("t", b"y", 0)
         found = [await client.message() for _ in range(2)]
         assert [one.properties[PropertyId.SUBSCRIPTION_IDENTIFIER] for one in found] == [[2], [2]]
-        assert len(broker.postoffice.addresses.queues) == 1
+        assert len(broker.parts.postoffice.addresses.queues) == 1
 
 
 @asynchronous
@@ -149,7 +149,7 @@ async def test_without_local_messages_a_client_does_not_hear_itself():
             await session.producer("t").send(b"core")
         assert await client.payloads(2) == [b"other", b"core"]
         await client.settle()
-        assert broker.postoffice.addresses.queues["c.t"].message_count == 0
+        assert broker.parts.postoffice.addresses.queues["c.t"].message_count == 0
         client.put(Subscribe(9, (Filter("$share/g/t", 1, no_local=True),)))
         assert await client.is_closed(ReasonCode.PROTOCOL_ERROR)
 
@@ -166,12 +166,12 @@ async def test_a_group_shares_messages_and_its_queue_goes_with_the_last(tmp_path
             assert sorted(found) == [b"%d" % number for number in range(10)]
             await a.settle()
             await a.disconnect()
-            assert "g.t.*" in broker.postoffice.addresses.queues
+            assert "g.t.*" in broker.parts.postoffice.addresses.queues
             await p.publish("t/x", b"x")
             assert await b.payloads(1) == [b"x"]
             await b.settle()
             await b.disconnect()
-        assert "g.t.*" not in broker.postoffice.addresses.queues
+        assert "g.t.*" not in broker.parts.postoffice.addresses.queues
 
 
 @asynchronous
@@ -204,14 +204,14 @@ async def test_an_anycast_address_gives_its_queue():
             assert await client.payloads(1) == [b"core"]
             await client.publish("orders", b"mqtt")
             assert await client.payloads(1) == [b"mqtt"]
-        assert "q" in broker.postoffice.addresses.queues
+        assert "q" in broker.parts.postoffice.addresses.queues
 
 
 @asynchronous
 async def test_a_queue_that_an_operator_removes_ends_the_connection():
     async with serving() as broker, Mqtt.of(broker, expiry=100) as client:
         await client.subscribe("t")
-        broker.postoffice.addresses.delete_queue("c.t")
+        broker.parts.postoffice.addresses.delete_queue("c.t")
         assert await client.is_closed(ReasonCode.ADMINISTRATIVE_ACTION)
         async with Mqtt.of(broker, clean=False, expiry=100) as again:
             assert again.connack.session_present
@@ -224,7 +224,7 @@ async def test_queues_are_as_artemis_makes_them():
     async with serving() as broker, Mqtt.of(broker, expiry=9) as client:
         await client.subscribe("a/b", "#")
         plain, wild = (
-            broker.postoffice.addresses.queues[name].binding for name in ("c.a.b", "c.#")
+            broker.parts.postoffice.addresses.queues[name].binding for name in ("c.a.b", "c.#")
         )
         text = (
             "NOT ((AMQAddress = 'activemq.management') OR (AMQAddress = 'activemq.notifications')"
@@ -294,7 +294,7 @@ async def test_retained_messages_that_are_on_their_way_replace_each_other(tmp_pa
             client.put(Publish("t", payload, 1, True, packet_id=number))
         for number in range(1, 21):
             await client.ack(PacketType.PUBACK, number)
-        queue = broker.postoffice.addresses.queues["$sys.mqtt.retain.t"]
+        queue = broker.parts.postoffice.addresses.queues["$sys.mqtt.retain.t"]
         assert queue.message_count == 0
     async with serving(tmp_path) as broker, Mqtt.of(broker) as client:
         await client.subscribe("t")

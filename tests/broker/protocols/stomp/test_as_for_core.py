@@ -139,7 +139,7 @@ async def test_a_sender_to_a_blocked_address_waits_and_others_do_not(tmp_path):
             sender.put("SEND", headers, str(number).encode())
         await other.send("free", b"x", **ANYCAST)
         assert await sender.is_silent(0.3)
-        assert broker.postoffice.addresses.queues["full"].message_count == 2
+        assert broker.parts.postoffice.addresses.queues["full"].message_count == 2
 
         await other.subscribe("full")
         assert sorted(await other.bodies(6)) == [*"012345"]
@@ -171,7 +171,7 @@ async def test_a_full_address_pages_and_all_comes_in_order(tmp_path):
     async with serving(tmp_path, address=address) as broker, Stomp.of(broker) as client:
         for number in range(60):
             await client.send("q", str(number).encode(), **ANYCAST)
-        assert broker.postoffice.addresses.by_name["q"].memory.count < 60
+        assert broker.parts.postoffice.addresses.by_name["q"].memory.count < 60
 
     async with serving(tmp_path, address=address) as broker, Stomp.of(broker) as client:
         await client.subscribe("q", ack="client-individual")
@@ -206,7 +206,9 @@ async def test_one_that_does_not_read_is_not_written_to_and_delays_no_other(tmp_
         for _ in range(200):
             await other.send("t", body, **{"content-length": len(body)})
             assert (await other.get("MESSAGE")).body == body
-        (queue,) = (one for one in broker.postoffice.addresses.queues.values() if one.message_count)
+        (queue,) = (
+            one for one in broker.parts.postoffice.addresses.queues.values() if one.message_count
+        )
         assert queue.message_count > 20
         stalled.writer.transport.resume_reading()
         for _ in range(200):

@@ -134,7 +134,7 @@ async def test_disconnect_without_receipt_closes():
         client.put("SEND", {"destination": "q"}, b"too late")
 
         assert await client.is_closed()
-        assert "q" not in broker.postoffice.addresses.by_name
+        assert "q" not in broker.parts.postoffice.addresses.by_name
 
 
 @pytest.mark.parametrize(

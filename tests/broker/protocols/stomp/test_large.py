@@ -79,7 +79,7 @@ async def test_in_mode_auto_it_is_acknowledged_when_it_is_written(tmp_path):
         client.put("SEND", {"destination": "q", "persistent": "true", **sized(BODY)}, BODY)
         assert (await client.get("MESSAGE")).body == BODY
         await client.do("BEGIN", {"transaction": "behind it"})
-        assert broker.postoffice.addresses.queues["q"].message_count == 0
+        assert broker.parts.postoffice.addresses.queues["q"].message_count == 0
         assert files(tmp_path) == []
 
 

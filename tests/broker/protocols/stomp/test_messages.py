@@ -216,7 +216,7 @@ async def test_a_send_that_is_not_valid_gets_one_clear_error(version, headers, t
             assert await client.is_closed()
         else:
             await client.send("other")
-        assert "q" not in broker.postoffice.addresses.queues
+        assert "q" not in broker.parts.postoffice.addresses.queues
 
 
 @asynchronous
@@ -290,7 +290,7 @@ async def test_prefixes_of_the_acceptor_choose_the_routing_type_and_come_back():
         await client.subscribe("/queue/a", "a")
         got = await client.get("MESSAGE")
         assert got.headers["destination"] == "queue://a"
-        addresses = broker.postoffice.addresses.by_name
+        addresses = broker.parts.postoffice.addresses.by_name
         assert set(addresses["a"].routing_types) == {RoutingType.ANYCAST}
         assert set(addresses["b"].routing_types) == {RoutingType.MULTICAST}
 
@@ -308,15 +308,15 @@ async def test_addresses_and_queues_are_made_as_the_settings_say():
         assert error.headers["message"] == "AMQ339001: Destination does not exist: closed"
 
         await client.send("free")
-        assert set(broker.postoffice.addresses.by_name["free"].routing_types) == {
+        assert set(broker.parts.postoffice.addresses.by_name["free"].routing_types) == {
             RoutingType.MULTICAST
         }
         await client.send("free", **ANYCAST)
-        assert set(broker.postoffice.addresses.by_name["free"].routing_types) == {
+        assert set(broker.parts.postoffice.addresses.by_name["free"].routing_types) == {
             RoutingType.ANYCAST,
             RoutingType.MULTICAST,
         }
-        assert broker.postoffice.addresses.queues["free"].binding.auto_created
+        assert broker.parts.postoffice.addresses.queues["free"].binding.auto_created
 
 
 @asynchronous
@@ -340,7 +340,9 @@ async def test_a_send_without_type_leaves_an_address_as_it_is():
         await session.create_queue("a", "a", routing_type=RoutingType.ANYCAST)
         await client.send("a")
 
-        assert set(broker.postoffice.addresses.by_name["a"].routing_types) == {RoutingType.ANYCAST}
+        assert set(broker.parts.postoffice.addresses.by_name["a"].routing_types) == {
+            RoutingType.ANYCAST
+        }
         assert (await only(session, "a")).content == "text"
 
 

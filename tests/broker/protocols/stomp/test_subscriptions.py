@@ -16,7 +16,7 @@ async def filled(client, *bodies, queue="q", **headers):
 
 
 def queues(broker):
-    return broker.postoffice.addresses.queues
+    return broker.parts.postoffice.addresses.queues
 
 
 def count(broker, queue="q"):
@@ -386,7 +386,7 @@ async def test_messages_come_behind_the_receipt_of_their_subscription():
 async def test_a_queue_that_is_removed_is_told(version):
     async with serving() as broker, Stomp.of(broker, version) as client:
         await client.subscribe("q", subscription_type="ANYCAST")
-        broker.postoffice.addresses.delete_queue("q")
+        broker.parts.postoffice.addresses.delete_queue("q")
 
         error = await client.get("ERROR")
         assert error.headers["message"] == "subscription s has ended: the queue q is gone"

@@ -109,4 +109,4 @@ async def test_an_acknowledgement_is_in_no_transaction():
         await client.do("ACK", {"id": got.headers["ack"], "transaction": "t"})
         await client.do("ABORT", {"transaction": "t"})
 
-        assert broker.postoffice.addresses.queues["q"].message_count == 0
+        assert broker.parts.postoffice.addresses.queues["q"].message_count == 0
