@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from broker.cluster.group_moves import GroupMoves
+from broker.cluster.group_moves import Elsewhere, GroupMoves
 from broker.cluster.group_owners import (
     EXCLUSIVE,
     GroupKey,
@@ -331,8 +331,8 @@ class ClusterGroups:
             self._sharing[queue.name] = found
         return found
 
-    def _elsewhere(self, queue: Queue, message: Message) -> Binding | None:
-        """Give the other queue that a waiting message belongs to."""
+    def _elsewhere(self, queue: Queue, message: Message) -> Elsewhere | None:
+        """Give where a waiting message belongs, if not here."""
         routing_name = queue.binding.routing_name or ""
         key = self._key(routing_name, queue.binding.exclusive, message)
         own = queue.name + self._node_id
@@ -342,14 +342,23 @@ class ClusterGroups:
                 return None
             bindings = self._bindings(queue)
             found = self._by_agreement(key, bindings, message) if _is_shared(bindings) else None
-        else:
-            group = self._group(routing_name, message)
-            handler = self.handler
-            owner = None if handler is None or group is None else handler.owner(group)
-            if owner is None or owner == own:
-                return None
-            found = self._find(self._bindings(queue), owner)
-        return None if found is None or self._is_here(found, queue) else found
+            if found is None:
+                return Elsewhere(key, None) if self._is_awaited(known.cluster_name) else None
+            return None if self._is_here(found, queue) else Elsewhere(key, found)
+        group = self._group(routing_name, message)
+        handler = self.handler
+        owner = None if handler is None or group is None else handler.owner(group)
+        if owner is None or owner == own:
+            return None
+        found = self._find(self._bindings(queue), owner)
+        if found is None and self.settling.is_settled:
+            return None
+        return Elsewhere(group, found)
+
+    def _is_awaited(self, cluster_name: str) -> bool:
+        """Whether an owner whose queue is not known may be told of yet."""
+        settling = self.settling
+        return not settling.is_settled or settling.is_awaited(cluster_name[-_NODE_ID_SIZE:])
 
     # --- owners change ------------------------------------------------------------------------
 
@@ -380,7 +389,7 @@ class ClusterGroups:
         if queue.is_deleted or self._is_stopped:
             return
         if queue.message_count or queue.undecided_count:
-            self._moves.look(queue)
+            self._moves.look_again(queue)
         self.consumers_changed(queue)
         queue.look_again()
         queue.deliver_later()
