@@ -6,7 +6,7 @@ import itertools
 
 from proton import Delivery, Described, Message, Timeout, symbol, ulong
 from proton.reactor import Filter, ReceiverOption, Selector, SenderOption
-from proton.utils import BlockingConnection
+from proton.utils import BlockingConnection, SendException
 
 from tests.broker.protocols.stomp.client import core, serving, until
 
@@ -136,6 +136,26 @@ class Sender:
     async def send(self, message, **named):
         """Send, and wait for what became of it."""
         return await asyncio.to_thread(self.blocking.send, message, **named)
+
+    async def refused(self, message):
+        """Send, and give the outcome, which is not that it was taken; nothing refers to it then.
+
+        While anything refers to the last delivery of a link, a traceback or an event, Proton's
+        engine takes it for one that is still to be sent, and forgets what drained() was to say.
+        """
+        outcome = await asyncio.to_thread(self._refused, message)
+        # What the container has not handled yet refers to it as well: a round trip is behind that.
+        round_trip = self.blocking.connection.create_sender
+        other = await asyncio.to_thread(round_trip, None, name=f"link-{next(LINKS)}")
+        await asyncio.to_thread(other.close)
+        return outcome
+
+    def _refused(self, message):
+        try:
+            self.blocking.send(message)
+        except SendException as error:
+            return error.state
+        raise AssertionError("it was taken")
 
     async def close(self):
         await asyncio.to_thread(self.blocking.close)
