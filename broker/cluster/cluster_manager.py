@@ -107,8 +107,7 @@ class ClusterManager:
                 connection.name,
             )
         told = None if connector is None else told_connector(connector)
-        policy = self._config.scale_down_policy
-        group = None if policy is None else policy.group_name
+        group = self._config.scale_down_group
         return ClusterTopology(self._node_id, told, self._environment.clock.now_ms, group)
 
     def topology(self, cluster_connection: str) -> ClusterTopology:

@@ -220,13 +220,23 @@ class ClusterConfig:
     @property
     def scale_down_policy(self) -> ScaleDown | None:
         """Where messages go when the broker stops for good; None keeps them."""
+        policy = self.scale_down_config
+        return policy if policy.enabled else None
+
+    @property
+    def scale_down_group(self) -> str | None:
+        """Of this broker, whether it scales down itself or not: others scale down to it."""
+        return self.scale_down_config.group_name
+
+    @property
+    def scale_down_config(self) -> ScaleDown:
+        """What is configured; an operator's scale-down keeps to it where it is not enabled, too."""
         policy = scale_down_of(self.ha_policy)
-        if policy is None and self.scale_down:
-            policy = ScaleDown()
         if policy is None:
-            return None
+            policy = ScaleDown(enabled=False)
         return replace(
             policy,
+            enabled=policy.enabled or self.scale_down,
             group_name=policy.group_name or self.scale_down_group_name,
             cluster_name=policy.cluster_name or self.scale_down_cluster_name,
         )

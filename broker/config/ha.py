@@ -242,10 +242,9 @@ HaPolicy: TypeAlias = (
 
 
 def scale_down_of(policy: HaPolicy | None) -> ScaleDown | None:
-    """Give where the messages of a broker go when it stops for good; None keeps them."""
+    """Give what a policy says of scale-down, enabled or not; None where it says nothing."""
     if isinstance(policy, PrimaryOnly | SharedStoreBackup):
-        found = policy.scale_down
-        return found if found is not None and found.enabled else None
+        return policy.scale_down
     return None
 
 

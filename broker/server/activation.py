@@ -359,7 +359,7 @@ class Activation:
             raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker is not active")
         security = self._options.configuration.security
         return ScaleDown(
-            self._options.configuration.cluster.scale_down_policy,
+            self._options.configuration.cluster.scale_down_config,
             cluster=member,
             parts=parts,
             bridging=bridging,

@@ -78,8 +78,7 @@ class Clustering:
         security = options.configuration.security
         self.bridging = bridging
         self.duplicates = parts.postoffice.duplicates
-        policy = options.configuration.cluster.scale_down_policy
-        self.scale_down_group = None if policy is None else policy.group_name
+        self.scale_down_group = options.configuration.cluster.scale_down_group
         self._tasks: set[asyncio.Task[None]] = set()
         self.cluster_user = security.cluster_user
         self.cluster_password = security.cluster_password

@@ -104,7 +104,7 @@ class ScaleDown:
     """See the module's text.
 
     Args:
-        config: of the policy; None where an operator wants it.
+        config: of the policy, enabled or not.
         cluster: of the broker, started.
         parts: of the broker.
         bridging: who knows the node id and the machine.
@@ -120,7 +120,7 @@ class ScaleDown:
 
     def __init__(
         self,
-        config: ScaleDownConfig | None,
+        config: ScaleDownConfig,
         *,
         cluster: ClusterManager,
         parts: Parts,
@@ -132,7 +132,7 @@ class ScaleDown:
         self._parts = parts
         self._bridging = bridging
         self._cluster = cluster
-        self._connection = self._connection_of(None if config is None else config.cluster_name)
+        self._connection = self._connection_of(config.cluster_name)
         topology = self._connection.topology
         self._identity = Identity(
             topology.node_id,
@@ -203,7 +203,7 @@ class ScaleDown:
             if loop.time() >= end_s or (told_to_end is not None and told_to_end.is_set()):
                 break
             await asyncio.sleep(_LOOK_S)
-        group = None if self._config is None else self._config.group_name
+        group = self._config.group_name
         wanted = f"of group {group!r} " if group and not is_forced else ""
         why = "; ".join(f"{node}: {error}" for node, error in tried.items()) or "none is known"
         if begun := self._begun.names():
@@ -231,7 +231,7 @@ class ScaleDown:
         if connector is not None:
             place = self._connector(connector)
             others = [one for one in others if _is_at(one, (place,))]
-        elif config is not None:
+        else:
             group = config.group_name
             if group:
                 of_group = [one for one in others if one.scale_down_group_name == group]

@@ -148,6 +148,22 @@ async def test_a_group_has_the_target_and_without_one_everything_stays(tmp_path)
 
 
 @asynchronous
+async def test_a_node_that_does_not_scale_down_itself_is_of_its_group(tmp_path):
+    groups = {0: {"ha_policy": policy("a")}, 2: {"ha_policy": policy("a", enabled=False)}}
+    cluster = mesh(3, tmp_path, each=groups)
+    async with cluster.serving() as nodes:
+        await send(nodes[0], "q", "1")
+        report = await scaled_down(cluster)
+        assert report.target == nodes[2].node_id
+        with pytest.raises(BrokerError, match="no node of group 'a'"):
+            await nodes[2].scale_down()
+        await cluster.stop(2)
+        assert nodes[2] is None
+        await cluster.start(2)
+        assert waiting(nodes[2], "q") == 1
+
+
+@asynchronous
 async def test_prepared_transactions_are_decided_in_the_other_node(tmp_path):
     cluster = mesh(2, tmp_path, queues=(queue("q"), queue("r")))
     other = Xid(7, b"branch", b"other")

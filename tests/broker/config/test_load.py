@@ -215,6 +215,34 @@ def test_high_availability(read, policy, cls):
         assert isinstance(found.backup, ReplicationBackup)
 
 
+@pytest.mark.parametrize(
+    ("elements", "group", "is_enabled"),
+    [
+        ("<scale-down-group-name>g</scale-down-group-name>", "g", False),
+        (
+            "<scale-down>true</scale-down><scale-down-group-name>g</scale-down-group-name>",
+            "g",
+            True,
+        ),
+        (
+            (
+                "<ha-policy><primary-only><scale-down><enabled>false</enabled>"
+                "<group-name>g</group-name></scale-down></primary-only></ha-policy>"
+            ),
+            "g",
+            False,
+        ),
+        ("<ha-policy><primary-only><scale-down/></primary-only></ha-policy>", None, True),
+        ("", None, False),
+    ],
+)
+def test_a_broker_is_of_a_group_whether_it_scales_down_or_not(read, elements, group, is_enabled):
+    cluster = read(elements).cluster
+
+    assert cluster.scale_down_group == group
+    assert (cluster.scale_down_policy is not None) == is_enabled
+
+
 A_TWICE = (
     "<addresses><address name='a'><anycast>{}</anycast></address>"
     "<address name='b'><anycast/></address>"
