@@ -31,7 +31,7 @@ BUILD_TOOLS = ["pip", "setuptools>=77", "Cython>=3.1", "cffi>=1.0"]
 STAGES = {
     "run": ("", "about 20 MB, some 10 seconds"),
     "test": ("[test]", "about 450 MB, 1.3 GB on disk, 1 to 3 minutes: Spark, drivers, pytest"),
-    "test-all": ("[test-all]", "about 60 MB: clients of object stores, and a server of S3"),
+    "test-all": ("[test-all]", "about 90 MB: clients of object stores, a server of S3, MkDocs"),
     "dev": ("[dev]", "linters and type checkers, beside what the tests need"),
     "bench": ("[bench]", "other engines to compare with"),
     "docs": ("[docs]", "about 30 MB: MkDocs and its theme"),

@@ -63,11 +63,23 @@ class Destinations(DestinationsType):
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--name", help="Name of the broker. [default: the host's]")
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")
-@click.option("--port", "--default-port", default=61616, show_default=True)
+@click.option(
+    "--port",
+    "--default-port",
+    default=61616,
+    show_default=True,
+    help="Port for clients of every protocol.",
+)
 @click.option(
     "--http-host", default="localhost", show_default=True, help="Address for metrics and health."
 )
-@click.option("--http-port", default=8161, show_default=True, type=click.IntRange(0, 65535))
+@click.option(
+    "--http-port",
+    default=8161,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port for metrics and health; 0 for a free one.",
+)
 @click.option("--no-web", is_flag=True, help="No metrics and health over HTTP.")
 @click.option("--user", default="admin", show_default=True, help="The first user.")
 @click.option(
@@ -98,6 +110,7 @@ class Destinations(DestinationsType):
     type=click.Choice(list(JournalType), case_sensitive=False),
     default=str(JournalType.ASYNCIO),
     show_default=True,
+    help="How files are written.",
 )
 @click.option("--no-fsync", is_flag=True, help="Do not sync: a power cut may lose messages.")
 @click.option("--queues", type=Destinations(RoutingType.ANYCAST), default=(), help="To create.")
@@ -136,12 +149,19 @@ class Destinations(DestinationsType):
 @click.option(
     "--cluster-password", help="Password of the cluster; random without one; written masked."
 )
-@click.option("--max-hops", default=1, show_default=True, type=click.IntRange(0))
+@click.option(
+    "--max-hops",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Brokers that a message may pass on its way; 0 moves none.",
+)
 @click.option(
     "--message-load-balancing",
     type=click.Choice([mode.name for mode in MessageLoadBalancing], case_sensitive=False),
     default="ON_DEMAND",
     show_default=True,
+    help="When messages go to other brokers.",
 )
 @click.option("--shared-store", is_flag=True, help="Make it one of two brokers that share a store.")
 @click.option("--backup", is_flag=True, help="Make it the backup of the two.")

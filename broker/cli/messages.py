@@ -68,7 +68,12 @@ DESTINATION = click.option(
     help="queue://NAME or topic://NAME; a name alone is a queue.",
 )
 COUNT = click.option(
-    "--message-count", "count", type=click.IntRange(min=1), default=COUNT_DEFAULT, show_default=True
+    "--message-count",
+    "count",
+    type=click.IntRange(min=1),
+    default=COUNT_DEFAULT,
+    show_default=True,
+    help="Number of messages.",
 )
 SELECTOR = click.option("--selector", "--filter", help="Only messages that match this selector.")
 JSON = click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
@@ -103,7 +108,13 @@ TX = click.option(
     show_default=True,
     help="Whether it survives a restart.",
 )
-@click.option("--priority", type=click.IntRange(0, 9), default=4, show_default=True)
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 9),
+    default=4,
+    show_default=True,
+    help="Of each message; 9 is delivered first.",
+)
 @click.option("--property", "properties", multiple=True, help="NAME=VALUE, text; repeatable.")
 @TX
 def producer(

@@ -66,7 +66,7 @@ def list_users(instance: Path, name: str | None, *, is_json: bool) -> None:
 
 @user.command(epilog=example("broker user reset my-broker --user guest --password new"))
 @click.argument("instance", type=INSTANCE)
-@click.option("--user", "name", required=True)
+@click.option("--user", "name", required=True, help="Whose password or roles change.")
 @PASSWORD
 @ROLES
 @PLAINTEXT
@@ -83,7 +83,7 @@ def reset(
 
 @user.command(epilog=example("broker user rm my-broker --user guest"))
 @click.argument("instance", type=INSTANCE)
-@click.option("--user", "name", required=True)
+@click.option("--user", "name", required=True, help="Who is removed.")
 def rm(instance: Path, name: str) -> None:
     """Remove a user."""
     users_of(instance).remove(name)

@@ -269,10 +269,9 @@ def _settings(parent: Element, context: Context) -> tuple[tuple[str, AddressSett
             raise child.wrong("<address-setting> needs a match")
         settings = _setting(child, context)
         if match in found:
-            # As Artemis does (AMQ222301); security settings are the other way round.
-            log.warning(
-                "%s", child.wrong(f"address setting {match!r} stands twice; the first counts")
-            )
+            # As Artemis does; security settings are the other way round.
+            wrong = child.wrong(f"address setting {match!r} stands twice; the first counts")
+            log.warning("AMQ222301: %s", wrong)
             continue
         found[match] = settings
     return tuple(found.items())

@@ -14,7 +14,8 @@ MAKE = re.compile(r"(?:^ {4}|`)make ([a-z][a-z-]*)", re.MULTILINE)
 # In backquotes, with a slash: a place in the tree, unless something in it stands for a name.
 PLACE = re.compile(r"`([\w.-]+/[\w./-]*)`")
 DECISIONS = ROOT / "docs/decisions"
-OWN_ROOMS = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"build"}
+# What the targets of the Makefile write is there only after them.
+OWN_ROOMS = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"build", "dist"}
 
 
 def make_targets():

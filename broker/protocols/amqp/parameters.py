@@ -22,24 +22,55 @@ _MECHANISMS: Final = TEXTS.within(
     lambda names: set(names) <= set(_KNOWN), f"a list of {', '.join(_KNOWN)}"
 )
 PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
-    # Messages that a sender may have on their way, and how few are left when it gets more.
-    "amqpCredits": AcceptorParameter(at_least(INT, 1), 1000),
-    "amqpLowCredits": AcceptorParameter(at_least(INT, 0), 300),
-    # Bytes of a message from which it is stored outside of the journal; 0 and less: never.
-    "amqpMinLargeMessageSize": AcceptorParameter(INT, 102400),
-    "amqpDuplicateDetection": AcceptorParameter(BOOLEAN, True),
-    # ms of silence that end a connection; None takes connection-ttl-override, else a minute; 0 and
-    # less: none does.
-    "amqpIdleTimeout": AcceptorParameter(INT, None),
-    "amqpTreatRejectAsUnmodifiedDeliveryFailed": AcceptorParameter(BOOLEAN, False),
-    "amqpUseModifiedForTransientDeliveryErrors": AcceptorParameter(BOOLEAN, False),
-    # What a full address does to a sender that has credit left, and for how many ms.
-    "amqpDrainOnTransientDeliveryErrors": AcceptorParameter(BOOLEAN, True),
-    "amqpLinkQuiesceTimeout": AcceptorParameter(at_least(INT, 0), 600_000),
-    # Bytes; the least is that of the standard.
-    "maxFrameSize": AcceptorParameter(at_least(INT, 512), 131072),
-    "initialRemoteMaxFrameSize": AcceptorParameter(at_least(INT, 512), 4096),
-    "saslMechanisms": AcceptorParameter(_MECHANISMS, MECHANISMS),
+    "amqpCredits": AcceptorParameter(
+        at_least(INT, 1), 1000, "Messages that a sender may have on their way."
+    ),
+    "amqpLowCredits": AcceptorParameter(
+        at_least(INT, 0), 300, "Credits left at which a sender gets more."
+    ),
+    "amqpMinLargeMessageSize": AcceptorParameter(
+        INT,
+        102400,
+        "Without effect: a message that does not fit into a record of the journal is large.",
+    ),
+    "amqpDuplicateDetection": AcceptorParameter(
+        BOOLEAN, True, "Whether the application property `_AMQ_DUPL_ID` is a duplicate id."
+    ),
+    "amqpIdleTimeout": AcceptorParameter(
+        INT,
+        None,
+        "Milliseconds of silence that end a connection; 0 or less none. Without: "
+        "connection-ttl-override, else a minute.",
+    ),
+    "amqpTreatRejectAsUnmodifiedDeliveryFailed": AcceptorParameter(
+        BOOLEAN,
+        False,
+        "Whether a rejected message goes back to its queue as a failed delivery; else to the dead "
+        "letter address.",
+    ),
+    "amqpUseModifiedForTransientDeliveryErrors": AcceptorParameter(
+        BOOLEAN,
+        False,
+        "Whether a full address answers modified, if the source has that outcome; else rejected.",
+    ),
+    "amqpDrainOnTransientDeliveryErrors": AcceptorParameter(
+        BOOLEAN, True, "Whether a full address that refuses takes the sender's credit back."
+    ),
+    "amqpLinkQuiesceTimeout": AcceptorParameter(
+        at_least(INT, 0),
+        600_000,
+        "Milliseconds for a sender to give its credit back, then its link is detached; 0 without "
+        "limit.",
+    ),
+    "maxFrameSize": AcceptorParameter(
+        at_least(INT, 512), 131072, "Bytes of the largest frame that a client may send."
+    ),
+    "initialRemoteMaxFrameSize": AcceptorParameter(
+        at_least(INT, 512), 4096, "Without effect: frames are as large as the client's open says."
+    ),
+    "saslMechanisms": AcceptorParameter(
+        _MECHANISMS, MECHANISMS, "Offered in this order. Without: PLAIN,ANONYMOUS."
+    ),
 }
 
 

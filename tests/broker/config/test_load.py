@@ -307,6 +307,9 @@ def test_what_stands_twice_counts_as_in_artemis(read, caplog):
     assert [(one.address, one.max_consumers) for one in config.queues] == [("a", 2)]
     assert [one.forwarding_address for one in config.diverts] == ["first"]
     assert len(caplog.messages) == 6
+    (setting,) = (one for one in caplog.messages if "address setting" in one)
+    assert setting.startswith("AMQ222301: ")
+    assert setting.endswith("address setting 'a' stands twice; the first counts")
 
 
 def test_lenient_leaves_unknown_parameters_and_missing_protocols_out(read, caplog):
