@@ -14,6 +14,7 @@ import click
 from broker.bridges.jms.definition import read_definition
 from broker.bridges.jms.errors import BridgeError
 from broker.bridges.jms.orphan_recovery import recovered
+from broker.bridges.jms.orphans import Outcome
 from broker.bridges.jms.provider_types import make_bridge
 from broker.bridges.jms.state import BridgeState
 from broker.cli.bridges import COMMANDS
@@ -81,18 +82,22 @@ def _wait(made: JMSBridge, stopping: threading.Event) -> int:
 @bridge.command(epilog=example("broker bridge recover orders.toml --end"))
 @click.argument("file", type=FILE)
 @click.option("--end", "ends", is_flag=True, help="End them as shown; the bridge must not run.")
+@click.option("--restarted", is_flag=True, help="Both brokers were, since the bridge ran.")
 @click.option("--vm-url", metavar="URL", help="Of the broker that vm:// in FILE leads to.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
-def recover(file: Path, vm_url: str | None, *, ends: bool, is_json: bool) -> None:
+def recover(file: Path, vm_url: str | None, *, ends: bool, restarted: bool, is_json: bool) -> None:
     """List or end transactions that a bridge has left.
 
-    They are prepared, and how each is to end follows from the log or from what is prepared.
+    They are prepared, and how each is to end follows from the log or from what is prepared. Without
+    the log, what one side alone lists is in doubt until both brokers were restarted (--restarted).
 
     A bridge ends them by itself when it is started again. This is for one that is gone, also
     without its transaction log.
     """
     try:
-        orphans = asyncio.run(recovered(read_definition(file), ends=ends, vm_url=vm_url))
+        orphans = asyncio.run(
+            recovered(read_definition(file), ends=ends, are_restarted=restarted, vm_url=vm_url)
+        )
     except BridgeError as error:
         raise click.ClickException(str(error)) from None
     for one in orphans:
@@ -101,20 +106,25 @@ def recover(file: Path, vm_url: str | None, *, ends: bool, is_json: bool) -> Non
             "transaction": one.transaction.hex(),
             "bridge": one.bridge,
             "prepared": prepared,
-            "outcome": "commit" if one.is_committed else "roll back",
+            "outcome": one.outcome.value,
             "reason": one.reason,
-            "ended": ends,
+            "ended": ends and one.outcome is not Outcome.IN_DOUBT,
         }
         if is_json:
             click.echo(json.dumps(row))
         else:
-            done = "ended" if ends else "to end"
+            done = "ended" if row["ended"] else "to end"
             click.echo(
                 f"{row['transaction']}  prepared at {' and '.join(prepared)}  "
                 f"{done}: {row['outcome']}, because {one.reason}"
             )
     if not orphans and not is_json:
         say("no transaction is left")
+    count = sum(one.outcome is Outcome.IN_DOUBT for one in orphans)
+    if count and not is_json:
+        say(f"in doubt: {count}; restart source and target, then use --restarted")
+    if count and ends:
+        click.get_current_context().exit(FAILED)
 
 
 for _command in COMMANDS:

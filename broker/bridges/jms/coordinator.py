@@ -10,6 +10,9 @@ transaction came, even if the log is lost:
     T and S       decided or not; committed nowhere          as the log says; without it roll back
     S             committed at the target                    commit
 
+Without the log the first and the last are certain only if both sides list all they have: see
+orphans.py.
+
 A rollback goes the other way, S before T, so that what it leaves reads the same. It is sent to both
 sides even if only one has prepared: a prepare that is still on its way finds no branch.
 

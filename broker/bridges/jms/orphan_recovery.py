@@ -34,13 +34,18 @@ _CLOSE_S: Final = 5.0
 
 
 async def recovered(
-    definition: BridgeDefinition, *, ends: bool, vm_url: str | None = None
+    definition: BridgeDefinition,
+    *,
+    ends: bool,
+    are_restarted: bool = False,
+    vm_url: str | None = None,
 ) -> list[Orphan]:
     """Give the transactions that a bridge has left prepared, in the order of their ids.
 
     Args:
         definition: of the bridge, which must not run.
-        ends: end them, too.
+        ends: end them, too, but for those in doubt.
+        are_restarted: both brokers were restarted since the bridge ran.
         vm_url: of the broker that vm:// leads to; None where no side has that.
 
     Raises:
@@ -61,7 +66,9 @@ async def recovered(
         timeout_s = JMSBridgeOptions(**definition.parameters).failover_timeout_s
         for role, side in ((Role.TARGET, definition.target), (Role.SOURCE, definition.source)):
             sessions[role] = await _session(stack, _reachable(side, vm_url), timeout_s)
-        orphans = await find_orphans(sessions, definition.name, decisions)
+        orphans = await find_orphans(
+            sessions, definition.name, decisions, are_restarted=are_restarted
+        )
         if ends:
             for orphan in orphans:
                 await resolve(sessions, orphan, decisions)

@@ -1,12 +1,22 @@
 """Transactions of bridges that are prepared and that no running bridge will end.
 
-Their bridge is gone, or its transaction log is. Which branches are left says what became of a
-transaction (`coordinator.py`): T alone and both are rolled back, S alone is committed.
+Their bridge is gone, or its transaction log is. Which branches are prepared says what became of a
+transaction (`coordinator.py`):
+
+    both   not committed anywhere: roll back
+    T      the source was not prepared, or was rolled back: roll back
+    S      the target has committed: commit
+
+What one side alone lists is in doubt until both brokers have been restarted. Artemis drops a
+prepared branch from its list when the connection breaks, and lists it again after a restart. If S
+were committed while T is out of sight, or T rolled back while S is, the message would be lost: what
+comes to light later reads as the other outcome.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from broker.bridges.jms.coordinator import (
@@ -24,7 +34,16 @@ if TYPE_CHECKING:
     from broker.bridges.jms.decision_log import DecisionLog
     from broker.bridges.jms.providers import TwoPhaseSession
 
-__all__ = ["Orphan", "find_orphans", "resolve"]
+__all__ = ["Orphan", "Outcome", "find_orphans", "resolve"]
+
+
+class Outcome(Enum):
+    """How a transaction ends."""
+
+    COMMIT = "commit"
+    ROLL_BACK = "roll back"
+    IN_DOUBT = "in doubt"
+    """It cannot be told yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +54,23 @@ class Orphan:
         transaction: global id.
         bridge: name of the bridge that began it.
         prepared: sides that have a prepared branch.
-        is_committed: how it ends: committed, or rolled back.
+        outcome: how it ends.
         reason: why so, in words.
     """
 
     transaction: bytes
     bridge: str
     prepared: frozenset[Role]
-    is_committed: bool
+    outcome: Outcome
     reason: str
 
 
 async def find_orphans(
-    resources: Mapping[Role, TwoPhaseSession], bridge: str, decisions: DecisionLog | None
+    resources: Mapping[Role, TwoPhaseSession],
+    bridge: str,
+    decisions: DecisionLog | None,
+    *,
+    are_restarted: bool = False,
 ) -> list[Orphan]:
     """Give the transactions of a bridge that are prepared, in the order of their ids.
 
@@ -59,6 +82,7 @@ async def find_orphans(
         bridge: its name.
         decisions: the log of the bridge, open; None if it is lost. Transactions of other logs are
             given as well, with the outcome that holds without a log.
+        are_restarted: both brokers were restarted since the bridge ran: they list all they have.
     """
     prepared: dict[bytes, set[Role]] = {}
     for role, resource in resources.items():
@@ -67,32 +91,44 @@ async def find_orphans(
             if is_own and xid.bq == BRANCHES[role]:
                 prepared.setdefault(xid.gtx, set()).add(role)
     return [
-        _orphan(transaction, frozenset(prepared[transaction]), decisions)
+        _orphan(transaction, frozenset(prepared[transaction]), decisions, are_restarted)
         for transaction in sorted(prepared)
     ]
 
 
-def _orphan(transaction: bytes, prepared: frozenset[Role], decisions: DecisionLog | None) -> Orphan:
+def _orphan(
+    transaction: bytes,
+    prepared: frozenset[Role],
+    decisions: DecisionLog | None,
+    are_restarted: bool,
+) -> Orphan:
     if decisions is not None and decisions.is_own(transaction):
-        is_committed = decisions.is_decided(transaction)
-        reason = f"the transaction log says {'commit' if is_committed else 'nothing'}"
+        is_decided = decisions.is_decided(transaction)
+        outcome = Outcome.COMMIT if is_decided else Outcome.ROLL_BACK
+        reason = f"the transaction log says {'commit' if is_decided else 'nothing'}"
+    elif len(prepared) == len(BRANCHES):
+        outcome, reason = Outcome.ROLL_BACK, "the target has not committed its branch"
+    elif not are_restarted:
+        (other,) = BRANCHES.keys() - prepared
+        outcome = Outcome.IN_DOUBT
+        reason = f"the {other.value} may list its branch after a restart only"
     elif prepared == {Role.SOURCE}:
-        is_committed, reason = True, "the target has committed its branch"
+        outcome, reason = Outcome.COMMIT, "the target has committed its branch"
     else:
-        is_committed, reason = False, "the target has not committed its branch"
+        outcome, reason = Outcome.ROLL_BACK, "the target has not committed its branch"
     return Orphan(
         transaction=transaction,
         bridge=transaction[PREFIX_SIZE:].decode(errors="replace"),
         prepared=prepared,
-        is_committed=is_committed,
+        outcome=outcome,
         reason=reason,
     )
 
 
 async def resolve(
     resources: Mapping[Role, TwoPhaseSession], orphan: Orphan, decisions: DecisionLog | None
-) -> None:
-    """End a transaction on both sides. Idempotent.
+) -> bool:
+    """End a transaction on both sides, unless it is in doubt; whether it has ended. Idempotent.
 
     Args:
         resources: sessions of source and target.
@@ -102,9 +138,12 @@ async def resolve(
     Raises:
         XaError: a side refuses.
     """
-    if orphan.is_committed:
+    if orphan.outcome is Outcome.IN_DOUBT:
+        return False
+    if orphan.outcome is Outcome.COMMIT:
         were_there = await commit_branches(resources, orphan.transaction)
         if decisions is not None and were_there:
             decisions.forget(orphan.transaction)
     else:
         await roll_back_branches(resources, orphan.transaction)
+    return True

@@ -254,9 +254,16 @@ def test_orphans_of_a_bridge_are_listed_and_ended(tmp_path, source, target):
     transaction = leave_prepared(source)
     listed = json.loads(run("recover", str(file), "--json").output)
     assert listed["transaction"] == transaction.hex()
-    assert (listed["outcome"], listed["ended"]) == ("commit", False)
+    assert (listed["outcome"], listed["ended"]) == ("in doubt", False)
+    kept = run("recover", str(file), "--end")
+    assert kept.exit_code == 1
+    assert "to end: in doubt, because the target may list its branch after" in kept.output
+    assert "in doubt: 1; restart source and target, then use --restarted" in kept.output
     assert source.count("q") == 1
-    ended = run("recover", str(file), "--end")
+    listed = json.loads(run("recover", str(file), "--json", "--restarted").output)
+    assert (listed["outcome"], listed["ended"]) == ("commit", False)
+    ended = run("recover", str(file), "--end", "--restarted")
+    assert ended.exit_code == 0
     assert "prepared at source  ended: commit, because the target has committed" in ended.output
     assert source.count("q") == 0
 
@@ -267,7 +274,7 @@ def test_orphans_of_a_bridge_in_a_broker_are_found_by_its_url(tmp_path, source, 
     leave_prepared(source)
 
     refused = run("recover", str(file))
-    ended = run("recover", str(file), "--end", "--vm-url", url(source))
+    ended = run("recover", str(file), "--end", "--restarted", "--vm-url", url(source))
 
     assert refused.exit_code == 1
     assert "source: vm:// leads to the broker that runs the bridge" in refused.output

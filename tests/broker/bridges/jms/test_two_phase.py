@@ -8,8 +8,14 @@ import pytest
 from broker.bridges.jms.coordinator import Coordinator, branch
 from broker.bridges.jms.core.factory import CoreConnectionFactory
 from broker.bridges.jms.decision_log import DecisionLog
-from broker.bridges.jms.errors import BridgeConfigError, BridgeError, InDoubtError
-from broker.bridges.jms.orphans import find_orphans, resolve
+from broker.bridges.jms.errors import (
+    XAER_NOTA,
+    BridgeConfigError,
+    BridgeError,
+    InDoubtError,
+    XaError,
+)
+from broker.bridges.jms.orphans import Outcome, find_orphans, resolve
 from broker.bridges.jms.providers import Credentials, Destination, SessionKind
 from broker.bridges.jms.transactions import Role
 from broker.client import AckMode, AsyncClient, XaRefused, Xid
@@ -141,18 +147,59 @@ def test_orphans_are_ended_without_the_log(tmp_path, point):
                 await session.connection.close()
             sessions = await sides.again()
             assert await find_orphans(sessions, "another bridge", None) == []
-            orphans = await find_orphans(sessions, NAME, None)
+            orphans = await find_orphans(sessions, NAME, None, are_restarted=True)
             for orphan in orphans:
-                await resolve(sessions, orphan, None)
-                await resolve(sessions, orphan, None)
+                assert await resolve(sessions, orphan, None)
+                assert await resolve(sessions, orphan, None)
             assert await find_orphans(sessions, NAME, None) == []
             return orphans, sides.left(Role.SOURCE), sides.left(Role.TARGET)
 
     (orphan,), source, target = asyncio.run(main())
 
     assert orphan.bridge == NAME
-    assert orphan.is_committed == (prepared == "S")
+    assert orphan.outcome is (Outcome.COMMIT if prepared == "S" else Outcome.ROLL_BACK)
     assert (source, target) == ((0, 1) if prepared == "S" else (1, 0))
+
+
+class OutOfSight:
+    """A side that does not know a prepared branch before its restart, as Artemis."""
+
+    async def xa_recover(self):
+        return []
+
+    async def xa_commit(self, xid):
+        raise XaError(XAER_NOTA, "no such branch")
+
+    xa_rollback = xa_commit
+
+
+@pytest.mark.parametrize("hidden", Role)
+def test_a_branch_out_of_sight_is_not_taken_for_one_that_has_ended(tmp_path, hidden):
+    """Both are prepared, and the log is lost: whatever one side says, the message stays."""
+
+    async def end_all(sessions):
+        for orphan in await find_orphans(sessions, NAME, None):
+            await resolve(sessions, orphan, None)
+
+    async def main():
+        async with two_sides() as sides:
+            log = opened_log(tmp_path)
+            await sides.leave(log, "TS", is_decided=False)
+            log.close()
+            for session in sides.sessions.values():
+                await session.connection.close()
+            sessions = await sides.again()
+            seen = {**sessions, hidden: OutOfSight()}
+            (orphan,) = await find_orphans(seen, NAME, None)
+            assert orphan.outcome is Outcome.IN_DOUBT
+            assert f"the {hidden.value} may list" in orphan.reason
+            await end_all(seen)
+            # Its broker was restarted.
+            await end_all(sessions)
+            assert await find_orphans(sessions, NAME, None) == []
+            return sides.left(Role.SOURCE), sides.left(Role.TARGET)
+
+    assert asyncio.run(main()) == (1, 0)
 
 
 def test_a_transaction_is_not_decided_twice(tmp_path):
