@@ -3,7 +3,8 @@
     async with CuttingProxy(port) as proxy:
         proxy.cut_at(UP, 12, is_passed=True)    # the 12th frame to the broker arrives; a reset
 
-Frames are counted over all connections. The cut comes once; connections afterwards go through.
+Frames are counted over all connections, those of one kind if one is given. The cut comes once;
+connections afterwards go through.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ class CuttingProxy:
     """Relays every connection to `target_port` of this machine.
 
     Attributes:
-        counts: frames so far, by direction.
+        counts: frames so far, by direction; of the kind that is to be cut.
         has_cut: whether the cut has come.
     """
 
@@ -25,13 +26,25 @@ class CuttingProxy:
         self._tasks = set()
         self._writers = set()
         self._cut = None
+        self._kind = None
+        self._on_cut = None
         self.counts = {UP: 0, DOWN: 0}
         self.has_cut = False
 
-    def cut_at(self, direction, number, *, is_passed):
-        """Reset the connection at the frame of this number, from 1, counted from now on."""
+    def cut_at(self, direction, number, *, is_passed, kind=None, on_cut=None):
+        """Reset the connection at the frame of this number, from 1, counted from now on.
+
+        Args:
+            direction: UP or DOWN.
+            number: of the frame.
+            is_passed: whether it arrives.
+            kind: frames of this type count alone; None counts all.
+            on_cut: called at once, before the connection is reset.
+        """
         self.counts = {UP: 0, DOWN: 0}
         self.has_cut = False
+        self._kind = kind
+        self._on_cut = on_cut
         self._cut = (direction, number, is_passed)
 
     async def __aenter__(self):
@@ -79,10 +92,14 @@ class CuttingProxy:
                 body = await reader.readexactly(int.from_bytes(head, "big"))
             except (asyncio.IncompleteReadError, OSError):
                 return
-            self.counts[direction] += 1
-            if self._cut is not None and self._cut[:2] == (direction, self.counts[direction]):
+            counts = self._kind is None or body[0] == self._kind % 256
+            self.counts[direction] += counts
+            at = (direction, self.counts[direction])
+            if counts and self._cut is not None and self._cut[:2] == at:
                 is_passed, self._cut = self._cut[2], None
                 self.has_cut = True
+                if self._on_cut is not None:
+                    self._on_cut()
                 if is_passed:
                     writer.write(head + body)
                     await writer.drain()
