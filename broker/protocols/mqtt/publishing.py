@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from broker.environment import Clock
     from broker.protocols.mqtt.packets import Part, Publish
+    from broker.protocols.mqtt.properties import Properties
     from broker.protocols.mqtt.session_state import SessionState
     from broker.protocols.mqtt.topics import Destination
     from broker.sessions.prefixes import Prefixes
@@ -133,6 +134,8 @@ class Publishing:
         Raises:
             MqttError: it ends the connection.
         """
+        if packet.properties:
+            _check(packet.properties)
         topic = self._topic(packet)
         check_topic(topic)
         if packet.qos == 2 and packet.packet_id in self._state.incoming:
@@ -361,6 +364,17 @@ def routing_type_of(session: Session, address: str) -> RoutingType | None:
     if query.address is None or RoutingType.MULTICAST in query.address.routing_types:
         return RoutingType.MULTICAST
     return RoutingType.ANYCAST
+
+
+def _check(properties: Properties) -> None:
+    """See that a client has sent what it may (MQTT-3.3.2-14, MQTT-3.3.4-6)."""
+    if PropertyId.SUBSCRIPTION_IDENTIFIER in properties:
+        raise MqttError(ReasonCode.PROTOCOL_ERROR, "a PUBLISH of a client with an identifier")
+    response_topic: str = properties.get(PropertyId.RESPONSE_TOPIC, "")
+    if "+" in response_topic or "#" in response_topic:
+        raise MqttError(
+            ReasonCode.PROTOCOL_ERROR, f"wildcards in the response topic {response_topic[:80]!r}"
+        )
 
 
 def _nothing() -> None:
