@@ -125,11 +125,13 @@ class GeneralConfig:
     mqtt_session_state_persistence_timeout_ms: int = element(
         "mqtt-session-state-persistence-timeout", _GT_0, 5000
     )
-    """How long storing the state of an MQTT session may take."""
+    """Read, and of no effect, as in Artemis: how long storing the state of an MQTT session might
+    take."""
     mqtt_subscription_persistence_enabled: bool = element(
         "mqtt-subscription-persistence-enabled", BOOLEAN, True
     )
-    """Whether subscriptions of MQTT sessions are stored."""
+    """Whether subscriptions of MQTT sessions are stored. If not, a client subscribes again after a
+    restart."""
     mirror_page_transaction: bool = element("mirror-page-transaction", BOOLEAN, False)
     """Whether mirroring stores its state for pages in transactions."""
     mirror_ack_manager_page_attempts: int = element(

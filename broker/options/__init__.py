@@ -114,6 +114,8 @@ class BrokerOptions:
         address_queue_scan_period: between two looks for unused queues; -1 never.
         connection_ttl_override: silence that ends a connection, whatever it asks for; -1 its own.
         connection_ttl_check_interval: between two looks for such.
+        mqtt_session_scan_interval: between two looks for MQTT sessions that have expired.
+        mqtt_subscription_persistence: subscriptions of MQTT sessions are stored.
         server_dump_interval: between two lines about the broker's state in the log; -1 never.
         refresh_period: between two looks whether the configuration has changed; -1 never.
         deletes_unconfigured: config-delete-* is obeyed; off for tools that open an instance.
@@ -163,6 +165,8 @@ class BrokerOptions:
     address_queue_scan_period: int = 30_000
     connection_ttl_override: int = -1
     connection_ttl_check_interval: int = 2000
+    mqtt_session_scan_interval: int = 5000
+    mqtt_subscription_persistence: bool = True
     server_dump_interval: int = -1
     refresh_period: int = 5000
     deletes_unconfigured: bool = True

@@ -138,6 +138,8 @@ class Sessions(Protocol):
     """For queues of which a client wants no name."""
     connection_ttl_override_ms: int
     """How long any connection may be silent; -1 leaves it to the client."""
+    mqtt_subscription_persistence: bool
+    """Whether subscriptions of MQTT sessions are stored."""
     own_addresses: tuple[str, ...]
     """Of management and of notifications: patterns that clients subscribe to do not mean these."""
     scale_down_to: str | None

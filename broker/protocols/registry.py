@@ -37,6 +37,7 @@ __all__ = [
     "WebSocketUse",
     "installed_protocols",
     "read_parameters",
+    "scan_sessions",
     "unavailable",
     "web_socket_use",
 ]
@@ -107,6 +108,8 @@ class ProtocolManager(Protocol):
     def check(self) -> None:
         """From time to time, for what belongs to no open connection: lost sessions, say."""
 
+    # `scan_sessions()` is had by those whose sessions outlive connections, and expire.
+
 
 class ProtocolManagerFactory(Protocol):
     """What an entry point names: all that is known of a protocol before it is spoken."""
@@ -144,6 +147,13 @@ def web_socket_use(factory: ProtocolManagerFactory) -> WebSocketUse:
     """Say how a protocol is spoken inside a WebSocket; without a subprotocol where it is not."""
     use = getattr(factory, "web_socket", None)
     return use if isinstance(use, WebSocketUse) else WebSocketUse((), takes_text=False)
+
+
+def scan_sessions(manager: ProtocolManager) -> None:
+    """Let the sessions of a protocol expire; nothing where they end with their connections."""
+    scan = getattr(manager, "scan_sessions", None)
+    if scan is not None:
+        scan()
 
 
 def installed_protocols() -> dict[str, ProtocolManagerFactory]:

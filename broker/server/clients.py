@@ -66,6 +66,7 @@ class Clients:
         session_count_total: since the broker was made.
         connection_count_total: likewise.
         connection_ttl_override_ms: how long any connection may be silent; -1 leaves it to clients.
+        mqtt_subscription_persistence: subscriptions of MQTT sessions are stored.
         own_addresses: of management and of notifications.
         scale_down_to: the node that this one's messages go to, when it stops for good.
         on_scaled_down: called with the id of a node whose messages are all here now.
@@ -80,6 +81,7 @@ class Clients:
     ) -> None:
         self.node_id = ""
         self.connection_ttl_override_ms = options.connection_ttl_override
+        self.mqtt_subscription_persistence = options.mqtt_subscription_persistence
         self.own_addresses: tuple[str, ...] = (
             options.management.address,
             options.notifications.address,

@@ -87,6 +87,7 @@ class Periodic:
         timers.every(_SLOW_CONSUMER_SCAN_MS, self._look_for_slow_consumers)
         timers.every(options.transaction_timeout_scan_period, lambda: transactions.reap(context))
         timers.every(options.connection_ttl_check_interval, protocols.check)
+        timers.every(options.mqtt_session_scan_interval, protocols.scan_sessions)
         timers.every(options.server_dump_interval, self._dump)
         if reload is not None:
             timers.every(options.refresh_period, reload.look)

@@ -9,6 +9,7 @@ from broker.errors import BrokerError, ErrorCode
 from broker.protocols.registry import (
     installed_protocols,
     read_parameters,
+    scan_sessions,
     unavailable,
     web_socket_use,
 )
@@ -102,6 +103,11 @@ class Protocols:
             handler.check()
         for manager in self._managers.values():
             manager.check()
+
+    def scan_sessions(self) -> None:
+        """From time to time: end sessions without a connection that have expired."""
+        for manager in self._managers.values():
+            scan_sessions(manager)
 
     def disconnect_all(self) -> None:
         """The broker stops: tell every client, then close."""

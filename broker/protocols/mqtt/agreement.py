@@ -8,6 +8,7 @@ from broker.protocols.mqtt.packets import Version
 from broker.protocols.mqtt.properties import PropertyId
 from broker.protocols.mqtt.session_state import NEVER_S
 from broker.protocols.mqtt.wire import SIZE_MAX, VARIABLE_MAX
+from broker.sessions.prefixes import NO_PREFIXES, Prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,7 @@ class Agreement(NamedTuple):
         packet_size_max: bytes of a packet that the client takes.
         alias_maximum: how many topics the client knows by a number.
         wants_problems: the client wants to be told why something was refused.
+        prefixes: that it may put before topics.
         properties: of the CONNACK, but for an assigned client id.
     """
 
@@ -44,6 +46,7 @@ class Agreement(NamedTuple):
     packet_size_max: int
     alias_maximum: int
     wants_problems: bool
+    prefixes: Prefixes
     properties: Properties
 
 
@@ -77,6 +80,8 @@ def agree(connect: Connect, parameters: Mapping[str, Any]) -> Agreement:
         min(asked.get(PropertyId.MAXIMUM_PACKET_SIZE, _PACKET_MAX), _PACKET_MAX),
         asked.get(PropertyId.TOPIC_ALIAS_MAXIMUM, 0),
         asked.get(PropertyId.REQUEST_PROBLEM_INFORMATION, 1) == 1,
+        # All connections without any share one.
+        Prefixes(parameters["anycastPrefix"], parameters["multicastPrefix"]) or NO_PREFIXES,
         _told(parameters, keep_alive_s, connect.keep_alive_s) if is_5 else {},
     )
 
@@ -90,6 +95,6 @@ def _told(parameters: Mapping[str, Any], keep_alive_s: int, asked_s: int) -> Pro
         found[PropertyId.SERVER_KEEP_ALIVE] = keep_alive_s
     if parameters["maximumPacketSize"] >= 0:
         found[PropertyId.MAXIMUM_PACKET_SIZE] = parameters["maximumPacketSize"]
-    if parameters["receiveMaximum"] < SIZE_MAX:
+    if 0 < parameters["receiveMaximum"] < SIZE_MAX:
         found[PropertyId.RECEIVE_MAXIMUM] = parameters["receiveMaximum"]
     return found

@@ -216,6 +216,7 @@ class MqttConnection:
             self._version,
             clock=clock,
             own_addresses=self._sessions.own_addresses,
+            prefixes=agreement.prefixes,
         )
         self._publishing = Publishing(
             self,
@@ -225,6 +226,7 @@ class MqttConnection:
             clock=clock,
             new_producer=self._sessions.new_producer,
             parameters=self._parameters,
+            prefixes=agreement.prefixes,
         )
         size: int = self._parameters["maximumPacketSize"]
         self._framing.limits = Limits(
@@ -331,7 +333,8 @@ class MqttConnection:
         if will is not None:
             delay_s = will.properties.get(PropertyId.WILL_DELAY_INTERVAL, 0)
             due_s = self._sessions.clock.monotonic_s() + min(delay_s, state.expiry_s)
-            state.will = WillToSend(will, self._user, due_s, self._version)
+            prefixes = self._agreement.prefixes
+            state.will = WillToSend(will, self._user, due_s, self._version, prefixes)
         self._states.leave(state)
 
     def _refuse(self, error: MqttError) -> None:

@@ -16,7 +16,7 @@ from broker.protocols.mqtt.errors import MqttError
 from broker.protocols.mqtt.properties import PropertyId
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.session_state import Owner
-from broker.protocols.mqtt.topics import OWN_PREFIX, address_of, check_topic
+from broker.protocols.mqtt.topics import OWN_PREFIX, check_topic, destination_of
 from broker.sessions.session import SessionOptions
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from broker.protocols.mqtt.session_state import SessionState
     from broker.protocols.mqtt.session_states import SessionStates
     from broker.protocols.peer import Peer, Sessions
+    from broker.sessions.prefixes import Prefixes
     from broker.sessions.session import Session
 
 __all__ = ["Login", "assigned_id", "log_in"]
@@ -111,7 +112,7 @@ def log_in(
     except BrokerError as error:
         raise MqttError(ReasonCode.SERVER_UNAVAILABLE, error.text) from error
     try:
-        _check_will(session, connect.will)
+        _check_will(session, connect.will, agreement.prefixes)
         state, is_present = _state_of(
             client_id,
             session,
@@ -138,11 +139,13 @@ def _authenticated(connect: Connect, peer: Peer, sessions: Sessions) -> str | No
         raise MqttError(ReasonCode.BAD_USER_NAME_OR_PASSWORD, str(error)) from error
 
 
-def _check_will(session: Session, will: Will | None) -> None:
+def _check_will(session: Session, will: Will | None, prefixes: Prefixes) -> None:
     if will is None:
         return
     check_topic(will.topic)
-    if address_of(will.topic, session.administration.wildcards).startswith(OWN_PREFIX):
+    wildcards = session.administration.wildcards
+    to = destination_of(will.topic, wildcards, prefixes, ReasonCode.TOPIC_NAME_INVALID)
+    if to.address.startswith(OWN_PREFIX):
         raise MqttError(ReasonCode.NOT_AUTHORIZED, f"a will to {will.topic}")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.protocols.mqtt.wire import SIZE_MAX, VARIABLE_MAX
-from broker.protocols.registry import AcceptorParameter
-from broker.settings.value_types import BOOLEAN, INT, LONG, between, minus_one_or_more_than
+from broker.protocols.registry import PREFIXES, AcceptorParameter
+from broker.settings.value_types import BOOLEAN, INT, LONG, minus_one_or_more_than
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,10 +30,10 @@ PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
         "Topics that a client of MQTT 5 may name by a number; -1 tells it nothing, and 0 is meant.",
     ),
     "receiveMaximum": AcceptorParameter(
-        between(INT, 1, SIZE_MAX),
+        minus_one_or_more_than(INT, 0, most=SIZE_MAX),
         SIZE_MAX,
-        "Messages of QoS 1 and 2 of a client that may wait for an answer. Artemis does not "
-        "enforce it.",
+        "Messages of QoS 1 and 2 of a client that may wait for an answer; -1 tells it nothing, "
+        "and 65535 is meant. Artemis does not enforce it.",
     ),
     "serverKeepAlive": AcceptorParameter(
         _TWO_BYTES,
@@ -41,7 +41,7 @@ PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
         "Seconds of silence; half as much again ends a connection. 0 never, -1 as the client says.",
     ),
     "maximumPacketSize": AcceptorParameter(
-        minus_one_or_more_than(INT, -1, most=VARIABLE_MAX),
+        minus_one_or_more_than(INT, 0, most=VARIABLE_MAX),
         VARIABLE_MAX,
         "Bytes of the largest packet; -1 is the protocol's own limit.",
     ),
@@ -60,4 +60,5 @@ PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
         "Messages that may wait for an answer of a client that names no Receive Maximum; "
         "0 or less without limit.",
     ),
+    **PREFIXES,
 }

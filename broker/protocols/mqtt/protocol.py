@@ -38,8 +38,13 @@ class MqttProtocol:
         return made
 
     def check(self) -> None:
-        """Let sessions expire, and send wills that are due."""
-        self.states.check()
+        """Send wills that are due."""
+        self.states.send_due()
+
+    def scan_sessions(self) -> None:
+        """Let sessions expire, whether anybody connects or not; send wills that are due."""
+        self.states.send_due()
+        self.states.expire()
 
     def _send_will(self, state: SessionState) -> None:
         send_will(self._sessions, state)

@@ -22,7 +22,8 @@ from broker.protocols.mqtt.properties import PropertyId
 from broker.protocols.mqtt.published_message import message_of
 from broker.protocols.mqtt.reason_codes import FAILURE, ReasonCode
 from broker.protocols.mqtt.retained import publish_retained
-from broker.protocols.mqtt.topics import OWN_PREFIX, address_of, check_topic
+from broker.protocols.mqtt.topics import OWN_PREFIX, check_topic, destination_of
+from broker.protocols.mqtt.wire import SIZE_MAX
 from broker.protocols.producers import HeldConnection, Producers, has_room
 from journal.errors import JournalError
 
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
     from broker.environment import Clock
     from broker.protocols.mqtt.packets import Part, Publish
+    from broker.protocols.mqtt.properties import Properties
     from broker.protocols.mqtt.session_state import SessionState
+    from broker.protocols.mqtt.topics import Destination
+    from broker.sessions.prefixes import Prefixes
     from broker.sessions.producer import Producer
     from broker.sessions.session import Session
 
@@ -84,6 +88,7 @@ class Publishing:
         clock: gives messages their time.
         new_producer: counts messages of an address.
         parameters: of the acceptor.
+        prefixes: of the acceptor.
     """
 
     def __init__(
@@ -96,16 +101,20 @@ class Publishing:
         clock: Clock,
         new_producer: Callable[[str | None], Producer],
         parameters: Mapping[str, Any],
+        prefixes: Prefixes,
     ) -> None:
         self._connection = connection
         self._session = session
         self._state = state
         self._version = version
         self._clock = clock
+        self._prefixes = prefixes
+        self._wildcards = session.administration.wildcards
         self._producers = Producers(new_producer)
         self._aliases: dict[int, str] = {}
         self._alias_max: int = max(parameters["topicAliasMaximum"], 0)
-        self._open_max: int = parameters["receiveMaximum"]
+        open_max: int = parameters["receiveMaximum"]
+        self._open_max = SIZE_MAX if open_max < 0 else open_max
         self._closes: bool = parameters["closeMqttConnectionOnPublishAuthorizationFailure"]
         # QoS 1 and 2 packets that were not answered to the end.
         self._open_count = len(state.incoming)
@@ -125,6 +134,8 @@ class Publishing:
         Raises:
             MqttError: it ends the connection.
         """
+        if packet.properties:
+            _check(packet.properties)
         topic = self._topic(packet)
         check_topic(topic)
         if packet.qos == 2 and packet.packet_id in self._state.incoming:
@@ -140,7 +151,8 @@ class Publishing:
                 ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
                 f"more than {self._open_max} messages that were not acknowledged",
             )
-        address = address_of(topic, self._session.administration.wildcards)
+        to = destination_of(topic, self._wildcards, self._prefixes, ReasonCode.TOPIC_NAME_INVALID)
+        address = to.address
         if not has_room(self._session, address, self._connection, go_on):
             return
         try:
@@ -148,7 +160,7 @@ class Publishing:
                 raise BrokerError(
                     ErrorCode.SECURITY_EXCEPTION, f"the address {address} is the broker's own"
                 )
-            self._take(packet, address)
+            self._take(packet, to)
         except (BrokerError, JournalError) as error:
             self._refused(packet, address, error)
 
@@ -166,7 +178,8 @@ class Publishing:
             raise MqttError(ReasonCode.TOPIC_ALIAS_INVALID, f"unknown topic alias {alias}")
         return topic
 
-    def _take(self, packet: Publish, address: str) -> None:
+    def _take(self, packet: Publish, to: Destination) -> None:
+        address, by_prefix = to
         message = message_of(
             address,
             b"" if packet.is_streamed else packet.payload,
@@ -174,7 +187,7 @@ class Publishing:
             retain=packet.retain,
             properties=packet.properties,
             client_id=self._state.client_id,
-            routing_type=self._routing_type(address),
+            routing_type=self._routing_type(address) if by_prefix is None else by_prefix,
             now_ms=self._clock.now_ms(),
         )
         session = self._session
@@ -351,6 +364,17 @@ def routing_type_of(session: Session, address: str) -> RoutingType | None:
     if query.address is None or RoutingType.MULTICAST in query.address.routing_types:
         return RoutingType.MULTICAST
     return RoutingType.ANYCAST
+
+
+def _check(properties: Properties) -> None:
+    """See that a client has sent what it may (MQTT-3.3.2-14, MQTT-3.3.4-6)."""
+    if PropertyId.SUBSCRIPTION_IDENTIFIER in properties:
+        raise MqttError(ReasonCode.PROTOCOL_ERROR, "a PUBLISH of a client with an identifier")
+    response_topic: str = properties.get(PropertyId.RESPONSE_TOPIC, "")
+    if "+" in response_topic or "#" in response_topic:
+        raise MqttError(
+            ReasonCode.PROTOCOL_ERROR, f"wildcards in the response topic {response_topic[:80]!r}"
+        )
 
 
 def _nothing() -> None:

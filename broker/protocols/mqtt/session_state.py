@@ -14,6 +14,7 @@ from broker.protocols.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
     from broker.protocols.mqtt.packets import Filter, Version, Will
+    from broker.sessions.prefixes import Prefixes
 
 __all__ = ["NEVER_S", "Outgoing", "SessionState", "Subscribed", "WillToSend"]
 
@@ -78,12 +79,14 @@ class WillToSend:
         user: whose it was.
         due_s: when, by `Clock.monotonic_s()`.
         version: of the connection that left it.
+        prefixes: of its acceptor.
     """
 
     will: Will
     user: str | None
     due_s: float
     version: Version
+    prefixes: Prefixes
 
 
 class SessionState:

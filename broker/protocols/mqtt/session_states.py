@@ -1,9 +1,11 @@
 """The sessions of all clients, connected or not: by client id, found again after a restart.
 
-    CONNECT ─▶ take() ─▶ SessionState ─▶ leave() ─▶ check(): expired │ its will is due
+    CONNECT ─▶ find(), make() ─▶ SessionState ─▶ leave() ─▶ send_due(): its will │ expire(): its end
 
 Subscriptions of a session that outlives its connection are recorded in `$sys.mqtt.sessions`; their
-queues are durable by themselves. PUBRELs that have no answer are messages in a queue of the client.
+queues are durable by themselves. They are not recorded where the broker is configured so: after a
+restart a client subscribes again, and gets what waits for it. PUBRELs that have no answer are
+messages in a queue of the client.
 
 Not recorded, as in Artemis: packet ids of messages without any answer, and wills. After a restart
 such messages come under new ids.
@@ -68,6 +70,9 @@ class SessionStates:
         self._send_will = send_will
         self._own: Session | None = None
         self._by_id: dict[str, SessionState] = {}
+        self._is_stored = sessions.mqtt_subscription_persistence
+        # Those that may have a will that waits, so that not all are looked through for it.
+        self._with_will: dict[str, SessionState] = {}
         # Records that go once what was recorded before them is durable.
         self._going_count = 0
 
@@ -81,7 +86,8 @@ class SessionStates:
         own = self._own
         if own is None:
             own = self._own = self._sessions.new_session("mqtt", None, SessionOptions(), set())
-            self._load(own)
+            if self._is_stored:
+                self._load(own)
         return own
 
     def _load(self, own: Session) -> None:
@@ -89,7 +95,7 @@ class SessionStates:
         for message in own.own_queues.messages(SESSIONS):
             client_id = message.get(LAST_VALUE)
             if not isinstance(client_id, str):
-                log.warning("AMQ834013: a record of an MQTT session names no client")
+                log.warning("AMQ834012: a record of an MQTT session names no client")
                 continue
             state = SessionState(client_id)
             expiry_s = message.get(_EXPIRY)
@@ -99,7 +105,7 @@ class SessionStates:
             try:
                 self._load_subscriptions(own, state, message)
             except (RecordFormatError, MqttError) as error:
-                log.warning("AMQ834011: the MQTT session of %s is left out: %s", client_id, error)
+                log.warning("AMQ834013: the MQTT session of %s is left out: %s", client_id, error)
                 continue
             self._load_releases(own, state)
             self._by_id[client_id] = state
@@ -128,6 +134,8 @@ class SessionStates:
             BrokerError: the disk is full.
             JournalError: the storage has failed.
         """
+        if not self._is_stored:
+            return
         if not state.is_kept or not state.subscriptions:
             self._forget_record(state)
             return
@@ -194,6 +202,10 @@ class SessionStates:
 
     def make(self, client_id: str) -> SessionState:
         """Make one, of a client that has none."""
+        if not self._is_stored:
+            # PUBRELs of a session that a restart has ended: a client that comes to a new one knows
+            # nothing of their packet ids.
+            self._session().own_queues.delete(f"{RELEASE_PREFIX}{client_id}")
         state = self._by_id[client_id] = SessionState(client_id)
         return state
 
@@ -254,23 +266,38 @@ class SessionStates:
         if one.queue in session.own_queues and self._is_unused(state, one):
             session.administration.delete_queue(one.queue)
 
-    def check(self) -> None:
-        """From time to time: end what has expired, send wills that are due."""
+    def expire(self) -> None:
+        """From time to time: end what has expired."""
         if not self._sessions.is_active:
             return
         self._session()
         now_s = self._sessions.clock.monotonic_s()
         for state in list(self._by_id.values()):
-            if state.owner is not None:
+            if state.owner is not None or state.expiry_s == NEVER_S:
                 continue
-            self._send_due(state)
-            if state.expiry_s != NEVER_S and now_s - state.ended_s >= state.expiry_s:
+            if now_s - state.ended_s >= state.expiry_s:
                 try:
                     self.end(state)
                 except BrokerError as error:
-                    log.warning("the MQTT session of %s cannot end: %s", state.client_id, error)
+                    log.warning(
+                        "AMQ834008: the MQTT session of %s cannot end: %s", state.client_id, error
+                    )
+
+    def send_due(self) -> None:
+        """From time to time: send wills that have waited for their delay."""
+        if not self._sessions.is_active:
+            return
+        for state in list(self._with_will.values()):
+            if state.owner is None and state.will is not None:
+                self._send_due(state)
+            if state.owner is not None or state.will is None:
+                del self._with_will[state.client_id]
 
     def _send_due(self, state: SessionState) -> None:
         will = state.will
-        if will is not None and will.due_s <= self._sessions.clock.monotonic_s():
+        if will is None:
+            return
+        if will.due_s <= self._sessions.clock.monotonic_s():
             self._send_will(state)
+        else:
+            self._with_will[state.client_id] = state

@@ -2,7 +2,8 @@
 
     a/+              the queue CLIENT.a.*, bound to a.*
     $share/g/a/+     the queue g.a.*, whose messages all clients of the group share
-    an ANYCAST one   the queue of that name, or the first one of that address
+    an ANYCAST one   the queue of that name, or the first one of that address; one that is made is
+                     kept for others, until it is unused
 
 Queues are named and filtered as in Artemis, so that either broker finds those of the other.
 """
@@ -20,7 +21,13 @@ from broker.protocols.mqtt.packets import Version
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.retained import give_retained
 from broker.protocols.mqtt.session_state import Subscribed
-from broker.protocols.mqtt.topics import OWN_PREFIX, address_of, check_filter, split_shared
+from broker.protocols.mqtt.topics import (
+    OWN_PREFIX,
+    address_of,
+    check_filter,
+    destination_of,
+    split_shared,
+)
 from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:
@@ -28,8 +35,11 @@ if TYPE_CHECKING:
     from broker.protocols.mqtt.packets import Filter
     from broker.protocols.mqtt.session_state import SessionState
     from broker.protocols.mqtt.session_states import SessionStates
+    from broker.protocols.mqtt.topics import Destination
     from broker.queues.consumer import Consumer
     from broker.queues.consumer_ports import Sink
+    from broker.routing.address import Address
+    from broker.sessions.prefixes import Prefixes
     from broker.sessions.session import Session
 
 __all__ = ["Active", "Subscriptions"]
@@ -63,6 +73,7 @@ class Subscriptions:
         version: of the protocol.
         clock: says what has expired.
         own_addresses: of management and of notifications.
+        prefixes: of the acceptor.
     """
 
     def __init__(
@@ -75,6 +86,7 @@ class Subscriptions:
         *,
         clock: Clock,
         own_addresses: tuple[str, ...],
+        prefixes: Prefixes,
     ) -> None:
         self._session = session
         self._state = state
@@ -83,6 +95,8 @@ class Subscriptions:
         self._version = version
         self._clock = clock
         self._own_addresses = own_addresses
+        self._prefixes = prefixes
+        self._wildcards = session.administration.wildcards
         self.by_consumer: dict[int, Active] = {}
         self._by_filter: dict[str, Active] = {}
 
@@ -132,7 +146,8 @@ class Subscriptions:
         check_filter(plain)
         if share is not None and SEPARATOR in share:
             raise MqttError(ReasonCode.TOPIC_FILTER_INVALID, f"the topic filter {filter.text!r}")
-        address = address_of(plain, self._session.administration.wildcards)
+        to = self._destination(plain)
+        address = to.address
         if address.startswith(OWN_PREFIX):
             raise MqttError(ReasonCode.NOT_AUTHORIZED, f"the address {address} is the broker's own")
         known = self._by_filter.get(filter.text)
@@ -142,7 +157,7 @@ class Subscriptions:
             known.subscribed.identifier = identifier
             active = known
         else:
-            queue, is_own = self._queue(address, share)
+            queue, is_own = self._queue(plain, share)
             subscribed = Subscribed(filter, identifier, queue, share, is_own)
             active = self._consume(subscribed)
             self._state.subscriptions[filter.text] = subscribed
@@ -150,10 +165,17 @@ class Subscriptions:
             give_retained(self._session, address, active.subscribed.queue, self._clock.now_ms())
         return active
 
-    def _queue(self, address: str, share: str | None) -> tuple[str, bool]:
+    def _destination(self, plain: str) -> Destination:
+        invalid = ReasonCode.TOPIC_FILTER_INVALID
+        return destination_of(plain, self._wildcards, self._prefixes, invalid)
+
+    def _queue(self, plain: str, share: str | None) -> tuple[str, bool]:
         """Give the queue of a subscription, made if need be, and whether it goes with it."""
         administration = self._session.administration
-        name = f"{self._state.client_id if share is None else share}.{address}"
+        address, by_prefix = self._destination(plain)
+        # As in Artemis a prefix is part of it.
+        before = self._state.client_id if share is None else share
+        name = f"{before}.{address_of(plain, self._wildcards)}"
         found = administration.query_queue(name).queue
         if found is not None:
             if found.binding.address != address:
@@ -162,30 +184,35 @@ class Subscriptions:
                     f"the queue {name} is one of the address {found.binding.address}",
                 )
             return name, True
-        query = administration.query_address(address)
-        routing_type = RoutingType.MULTICAST
-        if query.address is not None and query.address.routing_types == {RoutingType.ANYCAST}:
-            queues = list(query.address.queues)
+        known = administration.query_address(address).address
+        is_anycast = by_prefix is RoutingType.ANYCAST
+        if known is not None and RoutingType.ANYCAST not in known.routing_types:
+            is_anycast = False
+        elif known is not None and RoutingType.MULTICAST not in known.routing_types:
+            is_anycast = True
+        if is_anycast:
+            queues = [] if known is None else _anycast(known)
             if queues:
                 return address if address in queues else queues[0], False
-            routing_type, name = RoutingType.ANYCAST, address
+            name = address
         administration.create_queue(
             QueueRequest(
                 name=name,
                 address=address,
                 filter=self._filter_of(address),
                 # Without a connection such a session has nothing that is to be kept.
-                is_durable=self._state.is_kept or share is not None,
+                is_durable=is_anycast or self._state.is_kept or share is not None,
+                is_auto_created=is_anycast,
                 user=self._session.user,
-                routing_type=routing_type,
+                routing_type=RoutingType.ANYCAST if is_anycast else RoutingType.MULTICAST,
             ),
             is_shared=share is not None,
         )
-        return name, True
+        return name, not is_anycast
 
     def _filter_of(self, address: str) -> str:
         """Give the selector of a queue: neither management nor, for a pattern, what begins by $."""
-        wildcards = self._session.administration.wildcards
+        wildcards = self._wildcards
         tests = [f"(AMQAddress = '{name}')" for name in self._own_addresses]
         if address[0] in (wildcards.single_word, wildcards.any_words):
             tests.append("(AMQAddress LIKE '$%')")
@@ -218,8 +245,7 @@ class Subscriptions:
         for text, one in list(self._state.subscriptions.items()):
             try:
                 plain = split_shared(text).filter
-                address = address_of(plain, self._session.administration.wildcards)
-                one.queue, one.is_own = self._queue(address, one.share)
+                one.queue, one.is_own = self._queue(plain, one.share)
                 made.append(self._consume(one))
             except (BrokerError, MqttError) as error:
                 log.warning(
@@ -273,3 +299,12 @@ def _code(error: BrokerError) -> ReasonCode:
     if error.code is ErrorCode.SECURITY_EXCEPTION:
         return ReasonCode.NOT_AUTHORIZED
     return ReasonCode.UNSPECIFIED_ERROR
+
+
+def _anycast(address: Address) -> list[str]:
+    """Give its ANYCAST queues."""
+    return [
+        name
+        for name, queue in address.queues.items()
+        if queue.binding.routing_type == RoutingType.ANYCAST
+    ]

@@ -6,6 +6,10 @@ r"""Topics and filters of MQTT, and the addresses that they are.
 A character that means something in addresses is escaped by a backslash there, and a backslash by
 another one. An address that no client of MQTT made is escaped the other way round: the Core address
 a/b is the topic a\/b (WildcardConfiguration.convert of Artemis).
+
+An address may begin with a prefix of its acceptor, which says its routing type:
+
+    anycast:a/b  anycast:a.b   the address a.b, ANYCAST
 """
 
 from __future__ import annotations
@@ -20,13 +24,17 @@ from broker.protocols.name_syntax import converted, syntax_of
 
 if TYPE_CHECKING:
     from broker.model.address import WildcardConfiguration
+    from broker.model.routing_type import RoutingType
+    from broker.sessions.prefixes import Prefixes
 
 __all__ = [
     "OWN_PREFIX",
+    "Destination",
     "SharedFilter",
     "address_of",
     "check_filter",
     "check_topic",
+    "destination_of",
     "split_shared",
     "topic_of",
 ]
@@ -44,6 +52,13 @@ class SharedFilter(NamedTuple):
 
     share: str | None
     filter: str
+
+
+class Destination(NamedTuple):
+    """An address without a prefix, and the routing type that its prefix says; None without one."""
+
+    address: str
+    routing_type: RoutingType | None
 
 
 def check_topic(topic: str) -> None:
@@ -105,6 +120,29 @@ def address_of(topic: str, wildcards: WildcardConfiguration) -> str:
     'foo1\\.0.bar.*'
     """
     return converted(topic, _MQTT, syntax_of(wildcards), _MQTT)
+
+
+def destination_of(
+    topic: str, wildcards: WildcardConfiguration, prefixes: Prefixes, invalid: ReasonCode
+) -> Destination:
+    """Give where a topic or a filter leads.
+
+    Args:
+        topic: of a message, or a filter.
+        wildcards: how addresses are written.
+        prefixes: of the acceptor.
+        invalid: the reason where there is nothing behind a prefix.
+
+    Raises:
+        MqttError: there is nothing behind its prefix.
+    """
+    address = address_of(topic, wildcards)
+    if not prefixes:
+        return Destination(address, None)
+    plain, routing_type = prefixes.split(address)
+    if not plain:
+        raise MqttError(invalid, f"a prefix without an address: {topic[:80]!r}")
+    return Destination(plain, routing_type)
 
 
 @lru_cache(maxsize=_NAMES_MAX)

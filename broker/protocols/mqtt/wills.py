@@ -9,8 +9,9 @@ from broker.errors import BrokerError
 from broker.model.message import Message
 from broker.protocols.mqtt.published_message import message_of
 from broker.protocols.mqtt.publishing import routing_type_of
+from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.retained import publish_retained
-from broker.protocols.mqtt.topics import address_of
+from broker.protocols.mqtt.topics import destination_of
 from broker.sessions.session import SessionOptions
 from journal.errors import JournalError
 
@@ -37,7 +38,12 @@ def send_will(sessions: Sessions, state: SessionState) -> None:
         f"mqtt-will-{state.client_id}", left.user, SessionOptions(), set()
     )
     try:
-        address = address_of(will.topic, session.administration.wildcards)
+        address, by_prefix = destination_of(
+            will.topic,
+            session.administration.wildcards,
+            left.prefixes,
+            ReasonCode.TOPIC_NAME_INVALID,
+        )
         made = message_of(
             address,
             will.payload,
@@ -45,7 +51,7 @@ def send_will(sessions: Sessions, state: SessionState) -> None:
             retain=will.retain,
             properties=will.properties,
             client_id=state.client_id,
-            routing_type=routing_type_of(session, address),
+            routing_type=routing_type_of(session, address) if by_prefix is None else by_prefix,
             now_ms=sessions.clock.now_ms(),
         )
         made.message_id = session.new_id()

@@ -5,17 +5,20 @@ import asyncio
 import pytest
 
 from broker.model.encoding import RecordFormatError
-from broker.protocols.mqtt.packets import Filter, Will
+from broker.protocols.mqtt.packets import Filter, PacketType, Will
 from broker.protocols.mqtt.properties import PropertyId
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.session_records import read_subscriptions, write_subscriptions
 from tests.broker.protocols.mqtt.client import VERSIONS, Mqtt
-from tests.broker.protocols.stomp.client import serving
+from tests.broker.protocols.stomp.client import serving, until
+from tests.broker.protocols.stomp.test_as_for_core import configured
 from tests.interop.asynchronous import asynchronous
 
 V3, V4, V5 = VERSIONS
 NEVER = 0xFFFFFFFF
-SOON = {"connection_ttl_check_interval": 0.05}
+SOON = {"connection_ttl_check_interval": 0.05, "mqtt_session_scan_interval": 0.05}
+# Sessions are looked for by themselves, not with connections.
+SCANNED = {"connection_ttl_check_interval": 3_600_000, "mqtt_session_scan_interval": 20}
 
 
 def queues(broker):
@@ -88,6 +91,44 @@ async def test_a_session_expires_unless_its_client_comes_back():
 
 
 @asynchronous
+async def test_sessions_expire_while_nobody_connects(tmp_path):
+    """And those that a restart has left, without one connection of MQTT."""
+    for _ in range(2):
+        async with serving(tmp_path) as broker, Mqtt.of(broker, "s", expiry=1) as s:
+            await s.subscribe("t")
+        async with serving(tmp_path, options=SCANNED) as broker:
+            assert "s.t" in queues(broker)
+            await until(lambda: "s.t" not in queues(broker))
+            assert broker.clients.connection_count_total == 0
+
+
+@asynchronous
+async def test_a_will_is_sent_at_the_end_of_its_session_while_nobody_connects():
+    async with serving(options=SCANNED) as broker, Mqtt.of(broker, "s") as s:
+        await s.subscribe("w")
+        async with Mqtt.of(broker, "a", expiry=1, will=will(delay=100)) as a:
+            a.writer.transport.abort()
+        await s.message(payload=b"gone")
+
+
+@asynchronous
+async def test_a_broker_xml_says_how_often_sessions_are_looked_for(tmp_path):
+    core = (
+        "<mqtt-session-scan-interval>20</mqtt-session-scan-interval>"
+        "<connection-ttl-check-interval>3600000</connection-ttl-check-interval>"
+        # Read, and of no effect in Artemis 2.44 either.
+        "<mqtt-session-state-persistence-timeout>9</mqtt-session-state-persistence-timeout>"
+    )
+    uri = "tcp://127.0.0.1:0?protocols=MQTT;defaultMqttSessionExpiryInterval=1"
+    async with configured(tmp_path, core=core, acceptors=uri) as broker:
+        login = {"user": "all", "password": b"a"}
+        async with Mqtt.of(broker, "s", V4, clean=False, **login) as s:
+            await s.subscribe("t")
+            assert "s.t" in queues(broker)
+        await until(lambda: "s.t" not in queues(broker))
+
+
+@asynchronous
 async def test_disconnect_may_change_the_expiry():
     async with serving() as broker:
         async with Mqtt.of(broker, "s", expiry=100) as s:
@@ -137,6 +178,60 @@ async def test_an_expiry_survives_a_restart(tmp_path):
         assert sessions.message_count == 0
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+@asynchronous
+async def test_without_stored_subscriptions_a_client_subscribes_again_after_a_restart(
+    tmp_path, version
+):
+    """As in Artemis: its messages wait, and that it subscribed is forgotten."""
+    options = {"mqtt_subscription_persistence": False}
+    async with serving(tmp_path, options=options) as broker:
+        async with Mqtt.of(broker, "s", version, **kept(version)) as s:
+            await s.subscribe("t", qos=2)
+            await s.publish("t", b"half", 2)
+            first = await s.message(acknowledges=False)
+            s.answer(PacketType.PUBREC, first.packet_id)
+            await s.ack(PacketType.PUBREL, first.packet_id)
+        async with Mqtt.of(broker, "s", version, **kept(version)) as s:
+            # Until then all is as ever.
+            await s.ack(PacketType.PUBREL, first.packet_id)
+            await s.publish("t", b"1")
+            await s.message(payload=b"1", acknowledges=False)
+        assert "$sys.mqtt.sessions" not in queues(broker)
+    async with (
+        serving(tmp_path, options=options) as broker,
+        Mqtt.of(broker, "s", version, **kept(version)) as s,
+    ):
+        assert not s.connack.session_present
+        await s.settle()
+        assert not s.waiting
+        await s.subscribe("t", qos=2)
+        assert await s.payloads(1) == [b"1"]
+        assert queues(broker) == {"s.t"}
+
+
+@asynchronous
+async def test_what_was_stored_stays_while_subscriptions_are_not(tmp_path):
+    for is_stored in (True, False, True):
+        options = {"mqtt_subscription_persistence": is_stored}
+        async with (
+            serving(tmp_path, options=options) as broker,
+            Mqtt.of(broker, "s", clean=False, expiry=NEVER) as s,
+        ):
+            await s.subscribe("t")
+    assert s.connack.session_present
+
+
+@asynchronous
+async def test_a_broker_xml_says_that_subscriptions_are_not_stored(tmp_path):
+    core = "<mqtt-subscription-persistence-enabled>false</mqtt-subscription-persistence-enabled>"
+    async with configured(tmp_path, core=core) as broker:
+        login = {"user": "all", "password": b"a"}
+        async with Mqtt.of(broker, "s", expiry=NEVER, **login) as s:
+            await s.subscribe("t")
+        assert "$sys.mqtt.sessions" not in queues(broker)
+
+
 @asynchronous
 async def test_a_record_that_is_none_is_left_out(tmp_path, caplog):
     async with serving(tmp_path) as broker:
@@ -158,8 +253,8 @@ async def test_a_record_that_is_none_is_left_out(tmp_path, caplog):
             session.own_queues.put(message, "$sys.mqtt.sessions")
     async with serving(tmp_path) as broker, Mqtt.of(broker, "s", clean=False) as s:
         assert s.connack.session_present
-    assert "AMQ834011" in caplog.text
-    assert "AMQ834013" in caplog.text
+    assert "AMQ834012" in caplog.text
+    assert "AMQ834013: the MQTT session of bad" in caplog.text
 
 
 # --- wills --------------------------------------------------------------------------------------

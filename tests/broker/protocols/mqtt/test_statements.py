@@ -33,6 +33,10 @@ TAKEN = (
     CONNECTIONS,
     "test_a_client_that_connects_again_takes_the_place_of_its_older_connection",
 )
+DAMAGED = (
+    "test_damaged_packets",
+    "test_a_damaged_packet_ends_the_connection_with_its_reason",
+)
 GROUP = (SUBSCRIPTIONS, "test_a_group_shares_messages_and_its_queue_goes_with_the_last")
 
 STATEMENTS = {
@@ -191,6 +195,8 @@ STATEMENTS = {
         (SUBSCRIPTIONS, "test_groups_that_are_none")]),
     "MQTT-4.8.2-3 … 5": ("members of a group get their own QoS, each message one of them", [GROUP]),
     "MQTT-4.9.0-1, -2": ("the quota of the client counts until PUBACK or PUBCOMP", [WINDOW]),
+    "MQTT-3.3.2-14": ("a response topic has no wildcards", [DAMAGED]),
+    "MQTT-3.3.4-6": ("a client names no subscription identifier in PUBLISH", [DAMAGED]),
     "MQTT-4.13.1-1": ("a malformed packet ends the connection", [BAD, ENDS]),
     "MQTT-4.13.2-1": ("what is refused in CONNECT is told", [NO_ID, LEVELS]),
 }  # fmt: skip
