@@ -161,8 +161,11 @@ class NodeLock:
             may_take_over = watch.may_take_over(self._read_state(), holder, now_s)
             self.reason = f"{self.folder} is the pair's: {watch.reason}"
             return may_take_over
+        if holder is None:
+            self.reason = ""
+            return True
         self.reason = f"{self.folder} is in use by another broker ({holder})"
-        return holder is None
+        return False
 
     def _holder(self) -> str | None:
         """Who has the primary's lock."""

@@ -41,6 +41,16 @@ def test_every_file_that_is_named_exists(document):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_another_document_is_named_by_a_link(document):
+    """A path alone cannot be clicked. The root's documents are read in the tree, README apart."""
+    if document.parent == ROOT and document.name != "README.md":
+        return
+    text = re.sub(r"`[^`\n]+`", "", document.read_text())
+
+    assert re.findall(r"(?<!\]\()(?<!\[)\bdocs/[\w/-]+\.md", text) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_leads_somewhere(document):
     """Pages of the reference are made at the build: their names are there, not their files."""
     from docs.site.pages import PAGES

@@ -68,6 +68,8 @@ def test_a_primary_of_a_pair_asks_loads_serves_and_stops(tmp_path):
     lock.release()
 
     assert letters == [b"F", b"L", b"P"]
+    # Nothing was waited for: a start logs that the lock was free.
+    assert lock.reason == ""
     assert (tmp_path / "server.lock").stat().st_size == 19
 
 
