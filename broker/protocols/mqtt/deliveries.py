@@ -70,6 +70,25 @@ class Deliveries:
         subscriptions: of the connection. Set once, before any is made.
     """
 
+    __slots__ = (
+        "_alias_max",
+        "_aliases",
+        "_clock",
+        "_is_full",
+        "_on_ended",
+        "_open_max",
+        "_output",
+        "_peer",
+        "_session",
+        "_size_max",
+        "_state",
+        "_stream",
+        "_timers",
+        "_version",
+        "_wildcards",
+        "subscriptions",
+    )
+
     subscriptions: Subscriptions
 
     def __init__(

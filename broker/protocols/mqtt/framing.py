@@ -49,6 +49,13 @@ class Framing:
         version: of the connection; before a CONNECT says so it does not count.
     """
 
+    __slots__ = (
+        "_buffer",
+        "_missing",
+        "limits",
+        "version",
+    )
+
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.version = Version.V3_1_1

@@ -40,7 +40,7 @@ from broker.protocols.mqtt.packets import (
     Unsubscribe,
     Version,
 )
-from broker.protocols.mqtt.properties import PropertyId
+from broker.protocols.mqtt.properties import NO_PROPERTIES, PropertyId
 from broker.protocols.mqtt.publishing import LARGE_SIZE, Publishing
 from broker.protocols.mqtt.reason_codes import ReasonCode, return_code
 from broker.protocols.mqtt.session_state import WillToSend
@@ -78,6 +78,12 @@ class MqttConnection:
         parameters: of the acceptor.
     """
 
+    __slots__ = (
+        *("_agreement", "_client_id", "_deliveries", "_flow", "_framing", "_opened_s", "_output"),
+        *("_packet", "_parameters", "_peer", "_publishing", "_session", "_sessions", "_state"),
+        *("_states", "_subscriptions", "_timers", "_user", "_version", "_will"),
+    )
+
     def __init__(
         self,
         sessions: Sessions,
@@ -102,10 +108,24 @@ class MqttConnection:
         self._will: Will | None = None
         self._packet: Packet | None = None
         self._flow = Flow(peer, self._take_next, self._attempt)
-        self.hold = self._flow.hold
-        self.resume = self._flow.resume
-        self.pause = self._flow.pause
-        self.go_on = self._flow.go_on
+
+    # Methods bound once for each connection would be a quarter of a KiB.
+
+    def hold(self, then: Callable[[], object]) -> None:
+        """Take no packet until resume(), which begins by calling `then()`."""
+        self._flow.hold(then)
+
+    def resume(self) -> None:
+        """Go on with the packet that was held."""
+        self._flow.resume()
+
+    def pause(self) -> None:
+        """The peer does not read."""
+        self._flow.pause()
+
+    def go_on(self) -> None:
+        """The peer reads again."""
+        self._flow.go_on()
 
     @property
     def origin(self) -> Origin:
@@ -188,6 +208,8 @@ class MqttConnection:
             self._states.save(login.state, login.session)
         connack = Connack(login.is_present, ReasonCode.SUCCESS, properties)
         self._states.after(login.session, self._connected, connack, active)
+        # It stays for as long as the client says no more, with a password.
+        self._packet = None
 
     def _begin(self, login: Login, will: Will | None) -> None:
         session, state, agreement = login.session, login.state, login.agreement
@@ -195,7 +217,8 @@ class MqttConnection:
         self._session = session
         self._state = state
         self._will = will
-        self._agreement = agreement
+        # Its CONNACK is said once.
+        self._agreement = agreement._replace(properties=NO_PROPERTIES)
         state.expiry_s = agreement.expiry_s
         clock = self._sessions.clock
         self._deliveries = self._flow.deliveries = Deliveries(

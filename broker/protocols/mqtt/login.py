@@ -7,7 +7,7 @@ A client that connects again takes its session from the connection that has it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from broker.errors import BrokerError
 from broker.model.address import SEPARATOR
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from broker.sessions.session import Session
 
 __all__ = ["Login", "assigned_id", "log_in"]
+
+_OPTIONS: Final = SessionOptions()
 
 
 class ConnectingClient(Owner, Protocol):
@@ -107,7 +109,7 @@ def log_in(
     agreement = agree(connect, parameters)
     try:
         session = sessions.create_session(
-            f"mqtt-{peer.connection_id}", user, SessionOptions(), set(), connection.origin
+            f"mqtt-{peer.connection_id}", user, _OPTIONS, set(), connection.origin
         )
     except BrokerError as error:
         raise MqttError(ReasonCode.SERVER_UNAVAILABLE, error.text) from error

@@ -91,6 +91,25 @@ class Publishing:
         prefixes: of the acceptor.
     """
 
+    __slots__ = (
+        "_alias_max",
+        "_aliases",
+        "_clock",
+        "_closes",
+        "_connection",
+        "_incoming",
+        "_open_count",
+        "_open_max",
+        "_prefixes",
+        "_producers",
+        "_session",
+        "_state",
+        "_types",
+        "_types_version",
+        "_version",
+        "_wildcards",
+    )
+
     def __init__(
         self,
         connection: PublishingConnection,
@@ -289,7 +308,7 @@ class Publishing:
     def _note(self, packet: Publish) -> None:
         self._open_count += 1
         if packet.qos == 2:
-            self._state.incoming.add(packet.packet_id)
+            self._state.incoming[packet.packet_id] = None
 
     def _stored(self, error: Exception | None, packet: Publish) -> None:
         """A message that is retained is durable."""
@@ -318,7 +337,7 @@ class Publishing:
             return
         self._open_count += 1
         if packet.qos == 2 and code < FAILURE:
-            self._state.incoming.add(packet.packet_id)
+            self._state.incoming[packet.packet_id] = None
         self._session.context.after(self._acknowledge, packet, code)
 
     def _refused(self, packet: Publish, address: str, error: BrokerError | JournalError) -> None:
@@ -341,7 +360,7 @@ class Publishing:
         """Take a PUBREL: the packet id is free, and the answer is PUBCOMP."""
         code = ReasonCode.SUCCESS
         if packet.packet_id in self._state.incoming:
-            self._state.incoming.discard(packet.packet_id)
+            del self._state.incoming[packet.packet_id]
             self._open_count -= 1
         else:
             code = ReasonCode.PACKET_IDENTIFIER_NOT_FOUND

@@ -76,6 +76,20 @@ class Subscriptions:
         prefixes: of the acceptor.
     """
 
+    __slots__ = (
+        "_by_filter",
+        "_clock",
+        "_own_addresses",
+        "_prefixes",
+        "_session",
+        "_sink",
+        "_state",
+        "_states",
+        "_version",
+        "_wildcards",
+        "by_consumer",
+    )
+
     def __init__(
         self,
         session: Session,

@@ -66,7 +66,9 @@ async def first_of(*works):
         one.result()
 
 
-async def kill_and_check(clients, folder, rounds, max_messages, work, drain, *, least_s=0.3):
+async def kill_and_check(
+    clients, folder, rounds, max_messages, work, drain, *, least_s=0.3, is_working=None
+):
     """Let clients work until the broker is killed, so often; then drain its queues and check.
 
     Args:
@@ -77,11 +79,16 @@ async def kill_and_check(clients, folder, rounds, max_messages, work, drain, *, 
         work: gives the tasks of one run.
         drain: awaited with each queue at the end.
         least_s: seconds that a run takes at least.
+        is_working: awaited, unless the tasks end, before these seconds begin.
     """
     for clients.run in range(rounds):
         broker = await asyncio.to_thread(BrokerProcess, folder, max_messages=max_messages)
         clients.port = broker.port
         running = work()
+        if is_working is not None:
+            begun = asyncio.ensure_future(is_working())
+            await asyncio.wait([begun, *running], return_when=asyncio.FIRST_COMPLETED)
+            begun.cancel()
         await asyncio.sleep(clients.seeded.uniform(least_s, 2))
         await asyncio.to_thread(broker.kill)
         for one in running:

@@ -1,0 +1,134 @@
+"""What a session of MQTT costs that does nothing: connected, subscribed, or waiting for its client.
+
+10,000 of them in full, as far as this machine lets one process have sockets.
+"""
+
+import contextlib
+import resource
+import socket
+
+import pytest
+
+from broker.protocols.mqtt.encoding import encode
+from broker.protocols.mqtt.framing import Framing, Limits
+from broker.protocols.mqtt.packets import (
+    Connack,
+    Connect,
+    Disconnect,
+    Filter,
+    Publish,
+    Suback,
+    Subscribe,
+    Version,
+)
+from broker.protocols.mqtt.properties import PropertyId
+from tests.broker.test_many_connections import memory
+from tests.broker.wire_client import WAIT_S
+from tests.interop.our_broker import OurBroker
+
+COUNT = 10_000
+# Fewer say nothing: the process grows by pages.
+LEAST = 1000
+# Before it is measured: what the first ones make is there for all.
+WARM = 200
+AT_ONCE = 100
+# Descriptors for everything else.
+SPARE = 300
+KIB = 1024
+# Bytes of the broker's memory: 6 KiB are promised for a session. A subscription is a queue more,
+# and a consumer while its client is there.
+EACH_MAX = {"connected": 6 * KIB, "subscribed": 16 * KIB, "waiting": 12 * KIB}
+
+
+@pytest.fixture
+def count(effort):
+    """How many sockets this process may have, and the run asks for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield min(effort(COUNT, least=LEAST), hard - SPARE - WARM)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+class Client:
+    """One that waits for each answer."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), WAIT_S)
+        self.framing = Framing(Limits(KIB, -1))
+        self.framing.version = Version.V5
+
+    def put(self, *packets):
+        self.socket.sendall(b"".join(encode(one, Version.V5) for one in packets))
+
+    def get(self, kind):
+        while (found := self.framing.next()) is None:
+            data = self.socket.recv(4096)
+            assert data, "the broker has left"
+            self.framing.feed(data)
+        assert isinstance(found, kind), found
+        return found
+
+    def is_left_alone(self):
+        self.socket.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            self.socket.recv(1)
+        return True
+
+
+def open_some(stack, port, names, kind):
+    """Sessions of a kind, those with a connection among them left open."""
+    clients = [Client(port) for _ in names]
+    for client, name in zip(clients, names, strict=True):
+        expiry = {PropertyId.SESSION_EXPIRY_INTERVAL: 3600}
+        client.put(Connect(Version.V5, name, True, 0, properties=expiry))
+        if kind != "connected":
+            client.put(Subscribe(1, (Filter(f"idle/{name}", 1),)))
+    for client in clients:
+        stack.enter_context(client.socket)
+        client.get(Connack)
+        if kind != "connected":
+            client.get(Suback)
+        if kind == "waiting":
+            client.put(Disconnect())
+            assert client.socket.recv(1) == b""
+            client.socket.close()
+    return clients
+
+
+def open_all(stack, port, first, count, kind):
+    found = []
+    while len(found) < count:
+        start = first + len(found)
+        names = [f"c{start + one}" for one in range(min(AT_ONCE, count - len(found)))]
+        found += open_some(stack, port, names, kind)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", EACH_MAX)
+def test_an_idle_session_takes_little_memory(tmp_path, count, figures, kind):
+    # They may say nothing for as long as it takes.
+    silent = ("</acceptor>", "?serverKeepAlive=0</acceptor>")
+    broker = OurBroker(tmp_path, silent, options=("--no-persistence", "--allow-anonymous"))
+    with contextlib.ExitStack() as stack:
+        open_all(stack, broker.port, 0, WARM, kind)
+        before = memory(broker.process)
+
+        idle = open_all(stack, broker.port, WARM, count, kind)
+
+        each = (memory(broker.process) - before) // count
+        # Somebody else is served, and they are left alone.
+        busy = Client(broker.port)
+        stack.enter_context(busy.socket)
+        busy.put(Connect(Version.V5, "busy", True, 0), Subscribe(1, (Filter("t", 0),)))
+        busy.put(Publish("t", b"served", 0))
+        busy.get(Connack)
+        busy.get(Suback)
+        assert busy.get(Publish).payload == b"served"
+        if kind != "waiting":
+            assert all(client.is_left_alone() for client in idle)
+
+    figures(f"idle sessions of MQTT, {kind}", sessions=count, bytes_each=each)
+    assert each < EACH_MAX[kind]
+    assert broker.end() == 0
+    assert "Traceback" not in broker.log()
