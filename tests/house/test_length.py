@@ -8,7 +8,6 @@ LINES_MAX = 500
 
 # {module: why it is longer}, a list to shorten.
 LONGER = {
-    "broker/cluster/groups.py": "who tells owners and who keeps them are not apart yet",
     "broker/routing/postoffice.py": "routes of groups and of scale-down came to those of messages",
     "broker/server/server.py": "scale-down by an operator came to starting and stopping",
 }
