@@ -106,6 +106,8 @@ class ClusterGroups:
         self._version = -1
         self._handover = Handover(self._successors, self._hand_over)
         self._is_stopped = False
+        # Queues whose groups others take over, since this broker stops.
+        self._left: frozenset[str] = frozenset()
         if handler is not None:
             handler.on_decided = self._decided
             handler.on_free = self._freed
@@ -115,6 +117,15 @@ class ClusterGroups:
         self.is_started = True
         for queue in list(self._addresses.queues.values()):
             self.queue_added(queue)
+
+    def leave(self) -> None:
+        """The broker stops: others choose owners for what it has, so it delivers no groups now.
+
+        Clients stay connected until the cluster is left. Call this before peers are forgotten: a
+        queue that is in no other broker delivers as before.
+        """
+        queues = self._admitted_queues()
+        self._left = frozenset(one.name for one in queues if is_shared(self._bindings(one)))
 
     def stop(self) -> None:
         """Decide and move nothing any more. Idempotent."""
@@ -253,6 +264,8 @@ class ClusterGroups:
             handler = self.handler
             if handler is None or group is None:
                 return True
+            if queue.name in self._left:
+                return False
             owner = handler.owner(group)
             if owner is None:
                 return not handler.is_asked(group)
@@ -260,7 +273,7 @@ class ClusterGroups:
                 return True
             found = binding_of(owner, self._bindings(queue), self._node_id)
             return self.settling.is_settled and found is None
-        if not self.settling.is_settled:
+        if not self.settling.is_settled or queue.name in self._left:
             return False
         bindings = self._bindings(queue)
         if not is_shared(bindings):
