@@ -4,7 +4,7 @@
     delivery     may_deliver()   a queue delivers only what it has
     what waits   GroupMoves      goes to the owner, in order
 
-Without a grouping-handler brokers agree among themselves (group_owners.py): who chooses an owner
+Without a grouping-handler brokers agree among themselves (group_agreement.py): who chooses an owner
 tells the others, and a broker that joins is told all owners. With one, the LOCAL handler decides
 (grouping_handler.py); exclusive queues go by the agreement all the same.
 
@@ -21,17 +21,11 @@ Threads: the event loop's alone.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from broker.cluster.group_agreement import GroupAgreement, binding_of, is_shared, node_of
 from broker.cluster.group_moves import Elsewhere, GroupMoves
-from broker.cluster.group_owners import (
-    EXCLUSIVE,
-    GroupKey,
-    GroupOwners,
-    bucket_of,
-    choose_owner,
-    preferred,
-)
+from broker.cluster.group_owners import EXCLUSIVE, GroupKey, bucket_of, preferred
 from broker.cluster.handover import Handover
 from broker.cluster.settling import SETTLES_S, Settling
 from broker.cluster.told import GroupEvent, ToldGroup
@@ -42,7 +36,6 @@ from broker.routing.remote_bindings import RemoteQueueBinding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from broker.cluster.group_owners import Owner
     from broker.cluster.grouping_handler import GroupingHandler
     from broker.cluster.redistribution import Mover
     from broker.model.message import Message
@@ -56,9 +49,6 @@ if TYPE_CHECKING:
 __all__ = ["ClusterGroups"]
 
 log = logging.getLogger("broker.cluster")
-
-# Of a node id behind the name of a queue: a UUID as text.
-_NODE_ID_SIZE: Final = 36
 
 
 class ClusterGroups:
@@ -98,18 +88,26 @@ class ClusterGroups:
     ) -> None:
         self._node_id = node_id
         self._addresses = addresses
-        self._notifications = notifications
         self.handler = handler
         self._own_addresses = own_addresses
-        self.owners = GroupOwners()
         self.is_started = False
         self.settling = Settling(settles_s, self._peers_changed)
+        self._agreement = GroupAgreement(
+            node_id=node_id,
+            addresses=addresses,
+            notifications=notifications,
+            settling=self.settling,
+            on_changed=self._changed,
+        )
+        self.owners = self._agreement.owners
         self._moves = GroupMoves(self._elsewhere, mover, counters)
         # Bindings that share the routing name of a queue, by its name, and the version of all.
         self._sharing: dict[str, list[Binding]] = {}
         self._version = -1
         self._handover = Handover(self._successors, self._hand_over)
         self._is_stopped = False
+        # Queues whose groups others take over, since this broker stops.
+        self._left: frozenset[str] = frozenset()
         if handler is not None:
             handler.on_decided = self._decided
             handler.on_free = self._freed
@@ -119,6 +117,15 @@ class ClusterGroups:
         self.is_started = True
         for queue in list(self._addresses.queues.values()):
             self.queue_added(queue)
+
+    def leave(self) -> None:
+        """The broker stops: others choose owners for what it has, so it delivers no groups now.
+
+        Clients stay connected until the cluster is left. Call this before peers are forgotten: a
+        queue that is in no other broker delivers as before.
+        """
+        queues = self._admitted_queues()
+        self._left = frozenset(one.name for one in queues if is_shared(self._bindings(one)))
 
     def stop(self) -> None:
         """Decide and move nothing any more. Idempotent."""
@@ -174,10 +181,10 @@ class ClusterGroups:
         key = self._key(routing_name, is_exclusive, message)
         local = _local(bindings)
         if key is not None:
-            if not _is_shared(bindings):
+            if not is_shared(bindings):
                 return next_for(message)
             # Until it is known who has it, it waits here.
-            found = self._by_agreement(key, bindings, message) or local
+            found = self._agreement.binding_for(key, bindings, message) or local
             if found is None or not found.accepts(message):
                 return next_for(message)
         else:
@@ -198,34 +205,8 @@ class ClusterGroups:
             owner = None if known is None else known.cluster_name
         elif group is not None and handler is not None:
             owner = handler.known_owner(group)
-        node_id = self._node_id if owner is None else owner[-_NODE_ID_SIZE:]
+        node_id = self._node_id if owner is None else node_of(owner)
         return None if node_id == self._node_id else node_id
-
-    def _by_agreement(
-        self, key: GroupKey, bindings: Sequence[Binding], message: Message
-    ) -> Binding | None:
-        """Give the owner's binding, chosen now where there is none; None where it is not known."""
-        owner = self.owners.known.get(key)
-        found = None if owner is None else self._find(bindings, owner.cluster_name)
-        if found is not None and _is_kept(found, bindings, message):
-            return found
-        if not self._may_choose(owner, found):
-            return None
-        found = choose_owner(key, bindings, message, self._node_id)
-        if found is not None:
-            self._choose(key, self._next(key, found.cluster_name(self._node_id)))
-        return found
-
-    def _may_choose(self, owner: Owner | None, found: Binding | None) -> bool:
-        """Whether an owner may be chosen: there is none, or it is not merely unknown so far."""
-        if not self.settling.may_choose:
-            return False
-        if owner is None or found is not None:
-            return True
-        return not self.settling.is_awaited(owner.cluster_name[-_NODE_ID_SIZE:])
-
-    def _next(self, key: GroupKey, cluster_name: str) -> Owner:
-        return self.owners.next(key, cluster_name, 1 if self.settling.is_settled else 0)
 
     def _by_handler(
         self,
@@ -250,19 +231,13 @@ class ClusterGroups:
             if owner is None:
                 # It waits here for the answer: where no queue is here, it cannot.
                 return local or candidate
-            found = self._find(bindings, owner)
+            found = binding_of(owner, bindings, self._node_id)
             if found is not None:
                 return found
             if not self.settling.is_settled and local is not None:
                 return local
             handler.force_remove(group, owner)
         return next_for(message)
-
-    def _find(self, bindings: Iterable[Binding], cluster_name: str) -> Binding | None:
-        for binding in bindings:
-            if binding.cluster_name(self._node_id) == cluster_name:
-                return binding
-        return None
 
     # --- delivery -----------------------------------------------------------------------------
 
@@ -274,7 +249,7 @@ class ClusterGroups:
             if self.handler is None or message.get(GROUP_ID) is None:
                 return
         elif key not in self.owners.known:
-            self._choose(key, self._next(key, queue.name + self._node_id))
+            self._agreement.choose(key, queue.name + self._node_id)
             return
         known = self._addresses.queues.get(queue.name)
         if known is not None and self._elsewhere(known, message) is not None:
@@ -289,21 +264,24 @@ class ClusterGroups:
             handler = self.handler
             if handler is None or group is None:
                 return True
+            if queue.name in self._left:
+                return False
             owner = handler.owner(group)
             if owner is None:
                 return not handler.is_asked(group)
             if owner == queue.name + self._node_id:
                 return True
-            return self.settling.is_settled and self._find(self._bindings(queue), owner) is None
-        if not self.settling.is_settled:
+            found = binding_of(owner, self._bindings(queue), self._node_id)
+            return self.settling.is_settled and found is None
+        if not self.settling.is_settled or queue.name in self._left:
             return False
         bindings = self._bindings(queue)
-        if not _is_shared(bindings):
+        if not is_shared(bindings):
             return True
         if key not in self.owners.known:
-            self._choose(key, self._next(key, queue.name + self._node_id))
+            self._agreement.choose(key, queue.name + self._node_id)
             return True
-        found = self._by_agreement(key, bindings, message)
+        found = self._agreement.binding_for(key, bindings, message)
         if found is None or self._is_here(found, queue):
             return found is not None
         known = self._addresses.queues.get(queue.name)
@@ -341,44 +319,24 @@ class ClusterGroups:
             if known is None or known.cluster_name == own:
                 return None
             bindings = self._bindings(queue)
-            found = self._by_agreement(key, bindings, message) if _is_shared(bindings) else None
+            found: Binding | None = None
+            if is_shared(bindings):
+                found = self._agreement.binding_for(key, bindings, message)
             if found is None:
-                return Elsewhere(key, None) if self._is_awaited(known.cluster_name) else None
+                is_awaited = self._agreement.is_awaited(known.cluster_name)
+                return Elsewhere(key, None) if is_awaited else None
             return None if self._is_here(found, queue) else Elsewhere(key, found)
         group = self._group(routing_name, message)
         handler = self.handler
         owner = None if handler is None or group is None else handler.owner(group)
         if owner is None or owner == own:
             return None
-        found = self._find(self._bindings(queue), owner)
+        found = binding_of(owner, self._bindings(queue), self._node_id)
         if found is None and self.settling.is_settled:
             return None
         return Elsewhere(group, found)
 
-    def _is_awaited(self, cluster_name: str) -> bool:
-        """Whether an owner whose queue is not known may be told of yet."""
-        settling = self.settling
-        return not settling.is_settled or settling.is_awaited(cluster_name[-_NODE_ID_SIZE:])
-
     # --- owners change ------------------------------------------------------------------------
-
-    def _choose(self, key: GroupKey, owner: Owner) -> None:
-        before = self.owners.known.get(key)
-        if not self.owners.learn(key, owner):
-            return
-        self._tell(key, owner)
-        if before is not None or not owner.cluster_name.endswith(self._node_id):
-            # Else what is here belongs here, as before.
-            self._changed(key)
-
-    def _tell(self, key: GroupKey, owner: Owner) -> None:
-        name = key.routing_name
-        queue = self._addresses.queues.get(name)
-        known = queue.binding.address if queue is not None else None
-        if known is None:
-            found = self._addresses.remote.by_name.get(owner.cluster_name)
-            known = name if found is None else found.address
-        self._notifications.group_owner(known, name, key.bucket, *owner)
 
     def _changed(self, key: GroupKey) -> None:
         """Look again at the queues that may have messages of a key."""
@@ -418,12 +376,7 @@ class ClusterGroups:
         handler = self.handler
         if told.event is GroupEvent.GROUP_OWNER:
             key = GroupKey(told.group, told.bucket)
-            if self.owners.learn(key, told.owner):
-                # Those behind this broker hear of it, too.
-                self._tell(key, told.owner)
-                self._changed(key)
-            elif (known := self.owners.known[key]) != told.owner:
-                self._tell(key, known)
+            self._agreement.told(key, told.owner)
         elif handler is None:
             log.warning(
                 "a peer has a grouping-handler, this broker has none: group %s is not pinned here",
@@ -438,8 +391,7 @@ class ClusterGroups:
 
     def tell_all(self) -> None:
         """Tell all owners, to who asks for all that this broker knows."""
-        for key, owner in self.owners.known.items():
-            self._tell(key, owner)
+        self._agreement.tell_all()
 
     def told_all(self) -> None:
         """It hears what happens from now on."""
@@ -507,7 +459,7 @@ class ClusterGroups:
         """Give away what a queue without consumers has."""
         names = [one.unique_name for one in successors]
         for key in self.owners.of(queue.name + self._node_id):
-            self._choose(key, self._next(key, preferred(key, names)))
+            self._agreement.choose(key, preferred(key, names))
 
 
 def _local(bindings: Iterable[Binding]) -> LocalQueueBinding | None:
@@ -515,23 +467,3 @@ def _local(bindings: Iterable[Binding]) -> LocalQueueBinding | None:
         if isinstance(binding, LocalQueueBinding):
             return binding
     return None
-
-
-def _is_shared(bindings: Iterable[Binding]) -> bool:
-    """Whether messages are distributed among queues of several brokers."""
-    return any(isinstance(one, RemoteQueueBinding) and one.mode.distributes for one in bindings)
-
-
-def _is_kept(owner: Binding, bindings: Iterable[Binding], message: Message) -> bool:
-    """Whether an owner goes on having its groups.
-
-    One in a broker that does not take part gives nothing away by itself: it is followed by one with
-    a consumer as soon as it has none.
-    """
-    if not isinstance(owner, RemoteQueueBinding):
-        return True
-    if owner.is_given_up:
-        return False
-    if owner.pins_groups or owner.consumer_count or not owner.is_connected:
-        return True
-    return not any(one.is_reached and one.has_consumer_for(message) for one in bindings)

@@ -449,6 +449,8 @@ class Activation:
         """Do not attract clients or peers any more. Idempotent."""
         member, self._member = self._member, None
         if member is not None:
+            if self._clustering is not None:
+                self._clustering.leave()
             await member.stop()
         clustering, self._clustering = self._clustering, None
         if clustering is not None:

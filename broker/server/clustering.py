@@ -135,6 +135,10 @@ class Clustering:
             return LocalGroupingHandler(config, notifications, self._parts.storage, recorded)
         return RemoteGroupingHandler(config, notifications)
 
+    def leave(self) -> None:
+        """The broker stops, and its peers are about to be left."""
+        self.groups.leave()
+
     def stop(self) -> None:
         """Redistribute nothing any more, and look for nothing. Idempotent."""
         self.stranded.stop()

@@ -144,6 +144,25 @@ async def test_groups_of_a_node_that_stops_go_to_another_one_and_do_not_come_bac
 
 
 @asynchronous
+async def test_a_node_that_stops_delivers_no_groups_once_it_has_left_the_others():
+    mesh = Mesh(2, queues=Q)
+    here, there = [], []
+    red = {"properties": {"_AMQ_GROUP_ID": "red"}}
+    async with mesh.serving() as nodes, consuming(nodes[1], there):
+        await until(lambda: settled(nodes) and demand(nodes[0], "q") == 1)
+        await send(nodes[0], "q", "red 0", **red)
+        await until(lambda: there == ["red 0"])
+        async with consuming(nodes[0], here):
+            # Its clients are connected still: that is later in a stop.
+            await nodes[0]._activation._leave_cluster()
+            await send(nodes[0], "q", "red 1", **red)
+            await send(nodes[0], "q", "none 2")
+            await until(lambda: here)
+        assert here == ["none 2"]
+        assert waiting(nodes[0], "q") == 1
+
+
+@asynchronous
 async def test_groups_of_a_node_without_consumers_are_handed_over_in_order():
     mesh = Mesh(2, queues=Q)
     received = []

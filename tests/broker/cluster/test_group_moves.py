@@ -42,7 +42,7 @@ def queue_there(node):
         remote_id=1,
         filter=None,
         distance=1,
-        forwarding=node.postoffice.addresses.queues["there"],
+        forwarding=node.parts.postoffice.addresses.queues["there"],
         mode=MessageLoadBalancing.ON_DEMAND,
     )
 
@@ -54,16 +54,16 @@ async def test_what_came_before_the_owners_queue_was_known_goes_first(monkeypatc
     mesh = Mesh(2, queues=(queue("q"), queue("there")))
     node = await mesh.start(0)
     try:
-        grouping = node.postoffice.grouping
+        grouping = node.parts.postoffice.grouping
         grouping.told(owner_of("red"))
         await send(node, "q", b"1", b"2", properties=RED)
         assert waiting(node, "q") == 2
 
-        node.postoffice.addresses.remote.add(queue_there(node))
+        node.parts.postoffice.addresses.remote.add(queue_there(node))
         await send(node, "q", b"3", properties=RED)
 
         await until(lambda: waiting(node, "there") == 3)
-        assert bodies(node.postoffice.addresses.queues["there"]) == ["1", "2", "3"]
+        assert bodies(node.parts.postoffice.addresses.queues["there"]) == ["1", "2", "3"]
     finally:
         await mesh.stop(0)
 

@@ -186,7 +186,7 @@ class World:
             async with await self.client_sessions[role].consumer("q") as consumer:
                 while (await consumer.receive_now()) is not None:
                     found[role] += 1
-        held = sum(len(one.transactions) for one in self.brokers.values())
+        held = sum(len(one.parts.transactions) for one in self.brokers.values())
         wanted = {Role.TARGET: int(is_decided), Role.SOURCE: int(not is_decided)}
         outcome = (prepared, found, held, bridge.coordinator.in_doubt)
         if outcome != ([], wanted, 0, 0):

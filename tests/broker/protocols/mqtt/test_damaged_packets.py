@@ -110,7 +110,7 @@ class Room:
         assert not clients.sessions
         assert not len(self.protocol.states)
         # But for what was retained.
-        queues = self.broker.postoffice.addresses.queues
+        queues = self.broker.parts.postoffice.addresses.queues
         assert all(name.startswith("$sys.mqtt.retain.") for name in queues), queues
         gc.collect()
         return not any(type(one) is MqttConnection for one in gc.get_objects())

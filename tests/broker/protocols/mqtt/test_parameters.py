@@ -123,7 +123,7 @@ async def test_clients_of_an_anycast_address_share_its_queue(version):
         for client in (a, b):
             await client.message(topic="foo/bar")
             await client.settle()
-        assert list(broker.postoffice.addresses.queues) == ["foo.bar"]
+        assert list(broker.parts.postoffice.addresses.queues) == ["foo.bar"]
 
         # The first one that had it leaves it to the other.
         await a.disconnect()
@@ -134,7 +134,7 @@ async def test_clients_of_an_anycast_address_share_its_queue(version):
 @asynchronous
 async def test_a_prefix_chooses_the_type_of_an_address_that_is_made():
     async with serving(parameters=PREFIXES) as broker, Mqtt.of(broker) as client:
-        by_name = broker.postoffice.addresses.by_name
+        by_name = broker.parts.postoffice.addresses.by_name
         await client.publish("anycast:a", b"kept")
         await client.publish("multicast:b", code=ReasonCode.SUCCESS)
         await client.subscribe("multicast:c")
@@ -157,7 +157,7 @@ async def test_a_prefix_leads_to_none_of_the_brokers_own_addresses():
                 for name in ("$sys/mqtt/sessions", "$sys/mqtt/retain/x"):
                     await client.publish(prefix + name, code=code if prefix.count(":") < 2 else 0)
             await client.subscribe("anycast:$sys/mqtt/#", code=code)
-            assert not any(name.startswith("$sys") for name in broker.postoffice.addresses.by_name)
+            assert not any(name.startswith("$sys") for name in broker.parts.postoffice.addresses.by_name)
         async with Mqtt.raw(broker) as client:
             will = Will("anycast:$sys/mqtt/sessions", b"", 0, False)
             await client.connect(will=will, code=code)
