@@ -9,10 +9,29 @@ from pathlib import Path
 import pytest
 
 from docs.site.check import findings
+from tests import axe
 
 ROOT = Path(__file__).resolve().parents[1]
 # Twenty seconds of a processor; on a busy machine as long as a test may take.
 BUILD_S = 500
+
+
+# One of each kind: text, drawings, commands, tables, Python.
+PAGES = (
+    "index.html",
+    "concepts.html",
+    "start.html",
+    "reference/url-parameters.html",
+    "reference/python-broker-client.html",
+)
+
+
+@pytest.fixture
+def browser(tmp_path_factory):
+    if not axe.CHROMIUM or not axe.AXE.exists():
+        pytest.skip("no chromium or axe-core here: tests/axe.py says how to get them")
+    with axe.opened(tmp_path_factory.mktemp("browser")) as page:
+        yield page
 
 
 @pytest.fixture
@@ -39,6 +58,17 @@ def test_it_is_built_without_a_warning_and_fetches_nothing(site):
     assert findings(site) == []
     assert (site / "reference/broker-xml.html").read_text().count("<tr>") > 450
     assert (site / "search/search_index.json").stat().st_size > 500_000
+
+
+@pytest.mark.slow
+def test_axe_finds_nothing_serious_in_light_and_dark(browser, site):
+    found = {
+        (page, scheme): browser.faults(site / page, scheme)
+        for page in PAGES
+        for scheme in ("default", "slate")
+    }
+
+    assert {place: faults for place, faults in found.items() if faults} == {}
 
 
 @pytest.mark.parametrize(
