@@ -157,7 +157,9 @@ async def test_a_prefix_leads_to_none_of_the_brokers_own_addresses():
                 for name in ("$sys/mqtt/sessions", "$sys/mqtt/retain/x"):
                     await client.publish(prefix + name, code=code if prefix.count(":") < 2 else 0)
             await client.subscribe("anycast:$sys/mqtt/#", code=code)
-            assert not any(name.startswith("$sys") for name in broker.parts.postoffice.addresses.by_name)
+            assert not any(
+                name.startswith("$sys") for name in broker.parts.postoffice.addresses.by_name
+            )
         async with Mqtt.raw(broker) as client:
             will = Will("anycast:$sys/mqtt/sessions", b"", 0, False)
             await client.connect(will=will, code=code)
