@@ -274,24 +274,30 @@ class Clients:
     def close_session(self, session: Session, *, has_failed: bool) -> None:
         """End a session and forget it.
 
+        Args:
+            session: that ends.
+            has_failed: its client is gone, so nobody is told that the storage has failed, too.
+
         Raises:
             JournalError: the storage has failed.
         """
         is_known = self.sessions.get(session.name) is session
         if is_known:
             del self.sessions[session.name]
-        session.close(has_failed=has_failed)
+        try:
+            session.close(has_failed=has_failed)
+        except JournalError as error:
+            if not has_failed:
+                raise
+            # What was not acknowledged is on the disk as it is; the broker ends by that failure.
+            log.debug("session %s: %s", session.name, error)
         if is_known:
             self.parts.notifications.session(NotificationType.SESSION_CLOSED, session)
 
     def close_all(self) -> None:
         """End all sessions: the broker stops."""
         for session in list(self.sessions.values()):
-            try:
-                self.close_session(session, has_failed=True)
-            except JournalError as error:
-                # The storage has failed: what was not acknowledged is on the disk as it is.
-                log.debug("session %s: %s", session.name, error)
+            self.close_session(session, has_failed=True)
 
     def has_metadata(self, session: Session, key: str, value: str) -> bool:
         """Whether another session says this of itself."""

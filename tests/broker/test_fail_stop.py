@@ -7,7 +7,9 @@ import signal
 import pytest
 
 from broker.cli.serving import EXIT_FAILED, EXIT_OK, serve
+from broker.routing.dead_letters import DeadLetters
 from broker.storage.context import Completions
+from journal.errors import JournalClosed
 from tests.broker.bench import Sink, message
 from tests.broker.test_recovery import BrokerRun
 
@@ -117,3 +119,29 @@ def test_what_others_put_into_the_loop_ends_nothing(tmp_path, caplog):
 
     assert asyncio.run(end_of(tmp_path, work)) == EXIT_OK
     assert "Fault" in caplog.text
+
+
+@pytest.mark.parametrize("has_failed", [True, False])
+def test_only_a_client_that_is_there_is_told_that_the_storage_has_failed(
+    tmp_path, monkeypatch, has_failed
+):
+    """What it had comes back, which is recorded: the end of a lost connection raised."""
+
+    def closed(*arguments, **how):
+        raise JournalClosed("the store has failed")
+
+    async def main():
+        async with BrokerRun(tmp_path) as run:
+            await run.queue()
+            await run.send(message("kept"))
+            session = run.consume().session
+            with monkeypatch.context() as patched:
+                patched.setattr(DeadLetters, "is_redelivered", closed)
+                if has_failed:
+                    run.broker.clients.close_session(session, has_failed=True)
+                else:
+                    with pytest.raises(JournalClosed):
+                        run.broker.clients.close_session(session, has_failed=False)
+            assert session.name not in run.broker.clients.sessions
+
+    asyncio.run(main())
