@@ -1,6 +1,6 @@
 """axe-core in a headless Chromium, spoken to by the DevTools protocol.
 
-Both are there where somebody has installed them; nothing else needs them:
+Tests without them skip. Nothing else needs them:
 
     apt-get install chromium
     npm install --prefix build axe-core

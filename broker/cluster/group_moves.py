@@ -58,7 +58,7 @@ class GroupMoves:
     """See the module's text.
 
     Args:
-        target: gives where a waiting message belongs; None: here, or nobody is known to have it.
+        target: gives where a waiting message belongs; None: here, or its owner is not known.
         mover: moves messages.
         counters: for metrics.
     """

@@ -276,10 +276,10 @@ class Clients:
 
         Args:
             session: that ends.
-            has_failed: its client is gone, so nobody is told that the storage has failed, too.
+            has_failed: its connection is lost. An error of the storage is logged then, not raised.
 
         Raises:
-            JournalError: the storage has failed.
+            JournalError: the storage has failed, and the connection is there.
         """
         is_known = self.sessions.get(session.name) is session
         if is_known:

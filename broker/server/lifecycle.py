@@ -200,7 +200,7 @@ class Lifecycle:
         self._step = "recovering its queues"
 
     def listening(self) -> None:
-        """Whoever connects is served; the acceptors follow, one by one."""
+        """Sessions can be created; acceptors that listen follow, one by one."""
         self._step = "opening its acceptors"
         self._is_activated = True
 

@@ -117,7 +117,7 @@ def test_an_idle_session_takes_little_memory(tmp_path, count, figures, kind):
         idle = open_all(stack, broker.port, WARM, count, kind)
 
         each = (memory(broker.process) - before) // count
-        # Somebody else is served, and they are left alone.
+        # Another client is served meanwhile; these stay idle.
         busy = Client(broker.port)
         stack.enter_context(busy.socket)
         busy.put(Connect(Version.V5, "busy", True, 0), Subscribe(1, (Filter("t", 0),)))
