@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from benchmarks.bench_broker_start import QUEUE, cpu_of, fill, memory_of
 from broker.client.blocking import Client
 from broker.client.errors import ClientError
-from tests.interop.artemis_broker import ArtemisBroker, free_port
+from tests.interop.artemis_broker import ArtemisBroker
+from tests.servers import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable

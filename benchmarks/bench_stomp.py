@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.peers.brokers import PASSWORD, USER, Unavailable, artemis, ours, rabbitmq
-from tests.interop.artemis_broker import free_port
+from tests.servers import free_port
 
 if TYPE_CHECKING:
     from benchmarks.peers.process import Broker

@@ -33,6 +33,8 @@ from pathlib import Path
 
 # Below the ports that the kernel hands out by itself: no process takes ours between stop and start.
 PORTS = range(20_000, 32_000)
+# Of the kernel: hypothesis gives all processes of a run the same seed for Python's own.
+_CHANCE = random.SystemRandom()
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 60
 FOLDER_PREFIX = "quiver-server-"
@@ -84,7 +86,7 @@ def free_port() -> int:
         RuntimeError: none was found in a hundred tries.
     """
     for _ in range(100):
-        port = random.choice(PORTS)
+        port = _CHANCE.choice(PORTS)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

@@ -19,10 +19,11 @@ from benchmarks.peers.kafka import jars as kafka_jars
 from benchmarks.peers.nats import jetstream
 from benchmarks.peers.process import Broker, Process, Unavailable, refuse_database
 from tests.interop.artemis import jars
-from tests.interop.artemis_broker import NEWEST, ArtemisBroker, free_port
+from tests.interop.artemis_broker import NEWEST, ArtemisBroker
 from tests.interop.artemis_broker import VERSION as DISTRIBUTED
 from tests.interop.fetched import into, tool
 from tests.interop.jms.client import COPY, cache_folder, jar
+from tests.servers import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.peers.process import Broker, Process, refuse_database
-from tests.interop.artemis_broker import free_port
 from tests.interop.fetched import cache_folder, jars_of, tool
+from tests.servers import free_port
 
 if TYPE_CHECKING:
     from tests.servers import Database

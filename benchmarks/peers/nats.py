@@ -6,8 +6,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from benchmarks.peers.process import Broker, Process, refuse_database
-from tests.interop.artemis_broker import free_port
 from tests.interop.fetched import cache_root, into, tool
+from tests.servers import free_port
 
 if TYPE_CHECKING:
     from pathlib import Path

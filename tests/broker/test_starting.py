@@ -30,6 +30,7 @@ from jdbcstore.options import DatabaseStoreOptions
 from journal.errors import JournalClosed
 from tests.broker.management.test_web import get
 from tests.interop.asynchronous import asynchronous
+from tests.servers import free_port
 from tests.sighup import default_sighup
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -501,11 +502,6 @@ async def test_a_start_that_fails_leaves_no_port_open_and_no_web_server(
     assert web.port in listening_ports()
     await other.stop()
     assert web.port not in listening_ports()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
 
 
 def listening_ports():

@@ -29,6 +29,7 @@ from tests.interop.fetched import (
     jars_of,
     tool,
 )
+from tests.servers import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,12 +92,6 @@ def newest_class_path() -> str:
     folder = cache_folder(f"server-{NEWEST}", SERVER.glob("*"))
     class_path = f"{jars_of(SERVER / 'pom.xml', folder / 'jars')}/*"
     return f"{compiled([SERVER / 'RunBroker.java'], class_path, folder / 'classes')}:{class_path}"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class ArtemisBroker:

@@ -8,8 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.interop.artemis_broker import free_port
 from tests.interop.fetched import PeerUnavailableError
+from tests.servers import free_port
 
 # Debian's; the one on PATH changes to a user of its own.
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")

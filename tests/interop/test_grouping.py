@@ -11,7 +11,6 @@ from broker.config.cluster import GroupingHandler, GroupingType
 from broker.model.routing_type import RoutingType
 from broker.server.server import Broker
 from tests.broker.bridges.two_brokers import session_of, until
-from tests.broker.cluster.groups import free_port
 from tests.broker.cluster.mesh import (
     CLUSTER_PASSWORD,
     CLUSTER_USER,
@@ -23,6 +22,7 @@ from tests.broker.cluster.mesh import (
 from tests.interop.artemis_broker import NEWEST, VERSION, ArtemisBroker
 from tests.interop.asynchronous import asynchronous
 from tests.interop.fetched import PeerUnavailableError
+from tests.servers import free_port
 
 WAIT_S = 60
 QUEUE = "grouped"

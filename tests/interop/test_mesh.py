@@ -9,7 +9,6 @@ from broker.client.aio import AsyncClient
 from broker.model.routing_type import RoutingType
 from broker.server.server import Broker
 from tests.broker.bridges.two_brokers import send, take, until
-from tests.broker.cluster.groups import free_port
 from tests.broker.cluster.mesh import (
     CLUSTER_PASSWORD,
     CLUSTER_USER,
@@ -24,6 +23,7 @@ from tests.broker.cluster.mesh import (
 from tests.interop.artemis_broker import NEWEST, VERSION, ArtemisBroker
 from tests.interop.asynchronous import asynchronous
 from tests.interop.fetched import PeerUnavailableError
+from tests.servers import free_port
 
 WAIT_S = 60
 LARGE = "x" * 300_000

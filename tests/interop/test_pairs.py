@@ -14,10 +14,11 @@ import pytest
 from broker.client.aio import AsyncClient
 from broker.client.errors import ClientError
 from tests.interop.artemis import PeerUnavailableError
-from tests.interop.artemis_broker import ArtemisBroker, free_port
+from tests.interop.artemis_broker import ArtemisBroker
 from tests.interop.asynchronous import asynchronous
 from tests.interop.jms.client import JmsClient
 from tests.interop.our_broker import OurBroker
+from tests.servers import free_port
 
 pytestmark = pytest.mark.slow
 

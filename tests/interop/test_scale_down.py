@@ -10,7 +10,6 @@ from broker.config.ha import PrimaryOnly, ScaleDown
 from broker.model.xid import Xid
 from broker.server.server import Broker
 from tests.broker.bridges.two_brokers import send, session_of, until
-from tests.broker.cluster.groups import free_port
 from tests.broker.cluster.mesh import (
     CLUSTER_PASSWORD,
     CLUSTER_USER,
@@ -22,6 +21,7 @@ from tests.broker.cluster.mesh import (
 from tests.interop.artemis_broker import ArtemisBroker
 from tests.interop.asynchronous import asynchronous
 from tests.interop.fetched import PeerUnavailableError
+from tests.servers import free_port
 
 WAIT_S = 60
 LARGE = "x" * 300_000

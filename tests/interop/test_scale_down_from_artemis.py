@@ -9,12 +9,12 @@ from broker.client import AckMode
 from broker.client.aio import AsyncClient
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
-from tests.broker.cluster.groups import free_port
 from tests.broker.cluster.mesh import CLUSTER_PASSWORD, CLUSTER_USER
 from tests.interop.artemis_broker import ArtemisBroker
 from tests.interop.asynchronous import asynchronous
 from tests.interop.fetched import PeerUnavailableError
 from tests.interop.our_broker import OurBroker
+from tests.servers import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 WAIT_S = 60

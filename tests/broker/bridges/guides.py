@@ -2,10 +2,11 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.servers import free_port
 
 GUIDES = Path(__file__).parents[3] / "docs" / "guide"
 END_S = 120
@@ -30,11 +31,10 @@ def with_ports(text, source, target):
 
 
 def _free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
 
 
 def run_commands(guide, definition, folder):

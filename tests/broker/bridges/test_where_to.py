@@ -24,8 +24,8 @@ from tests.broker.bridges.two_brokers import (
     take,
     until,
 )
-from tests.broker.client.test_failover import free_port
 from tests.broker.client.test_failover import running as running_pair
+from tests.servers import free_port
 
 
 def test_a_bridge_follows_its_target_to_the_backup_and_back(tmp_path):

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 
 import pytest
 
@@ -21,14 +20,10 @@ from broker.server.server import Broker
 from broker.transport.acceptor import AcceptorOptions
 from jdbcstore.options import DatabaseStoreOptions
 from tests.interop.asynchronous import asynchronous
+from tests.servers import free_port
 
 WAIT_S = 60
 UNKNOWN = (ErrorCode.TRANSACTION_OUTCOME_UNKNOWN, ErrorCode.TRANSACTION_ROLLED_BACK)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
 
 
 class Pair:

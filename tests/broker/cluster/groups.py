@@ -51,12 +51,6 @@ def udp(port):
     )
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]
-
-
 def configuration(folder, name, endpoint, port, more="", period_ms=50, refresh_ms=10_000):
     """The options of a broker that is in a cluster."""
     path = folder / f"{name}.xml"

@@ -16,7 +16,8 @@ from broker.settings.settings import AddressSettings
 from broker.settings.settings_repository import SettingsRepository
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bridges.two_brokers import files
-from tests.broker.cluster.groups import LOOPBACK, free_port
+from tests.broker.cluster.groups import LOOPBACK
+from tests.servers import free_port
 
 CLUSTER_USER, CLUSTER_PASSWORD = "cluster", "cluster's secret"
 QUICK = {

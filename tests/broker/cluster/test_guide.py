@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from broker.config.load import load
-from tests.broker.cluster.groups import GROUP, free_port, free_udp_port
+from tests.broker.cluster.groups import GROUP, free_udp_port
+from tests.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = (ROOT / "docs" / "guide" / "discovery.md").read_text()

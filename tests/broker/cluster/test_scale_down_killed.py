@@ -12,9 +12,9 @@ from broker.protocols.core.packet_cluster import ClusterConnect, ScaleDownAnnoun
 from broker.protocols.core.packet_message import Send, SendContinuation
 from broker.protocols.core.packet_xa import XaResponse
 from tests.broker.bridges.jms.cutting import DOWN, UP, CuttingProxy
-from tests.broker.cluster.groups import free_port
 from tests.broker.cluster.mesh import CLUSTER_PASSWORD, CLUSTER_USER, until
 from tests.interop.our_broker import OurBroker
+from tests.servers import free_port
 
 pytestmark = pytest.mark.slow
 
