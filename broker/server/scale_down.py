@@ -1,6 +1,6 @@
 """A broker that stops for good: all it has goes to another node of its cluster first.
 
-    choose() ─▶ clients and peers are told and left ─▶ run(): duplicate ids ─▶ messages
+    choose() ─▶ clients and peers are told and left ─▶ run(): queues ─▶ duplicate ids ─▶ messages
              ─▶ prepared transactions ─▶ counted: nothing is left ─▶ announced to the target
 
 Where it ends in the middle nothing is lost, and nothing doubled: what has not left stays in the
@@ -21,7 +21,7 @@ from broker.bridges.core.target import transport_of
 from broker.client.errors import BrokerRefused, ClientError
 from broker.cluster.introduction import Identity, is_same_place
 from broker.errors import BrokerError, ErrorCode
-from broker.routing.duplicates import KeptNames
+from broker.routing.duplicates import BRIDGE_PREFIX, KeptNames
 from broker.routing.remote_bindings import STORE_AND_FORWARD
 from broker.server.scale_down_messages import ScaleDownMessages, ScaleDownStopped
 from broker.server.scale_down_notes import NOTES
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from broker.discovery.topology import Member
     from broker.model.transport_configuration import TransportConfiguration
     from broker.queues.queue import Queue
+    from broker.routing.duplicates import DuplicateCache
     from broker.server.bridging import Bridging
     from broker.server.composition import Parts
 
@@ -341,7 +342,9 @@ class ScaleDown:
         raise error
 
     async def _move_all(self, target: ScaleDownTarget, told_to_end: asyncio.Event) -> None:
-        await self._tell_duplicate_ids(target)
+        caches = [one for one in self._parts.postoffice.duplicates.all() if one.ids()]
+        await self._make_queues(target, {one.address.removeprefix(BRIDGE_PREFIX) for one in caches})
+        await self._tell_duplicate_ids(target, caches)
         messages = ScaleDownMessages(
             target,
             own_node=self._bridging.node_uuid.bytes,
@@ -366,14 +369,27 @@ class ScaleDown:
             self._parts.postoffice.duplicates.of(NOTES),
         )
 
-    async def _tell_duplicate_ids(self, target: ScaleDownTarget) -> None:
+    async def _make_queues(self, target: ScaleDownTarget, with_ids: set[str]) -> None:
+        """Before the ids: Artemis forgets those of an address with the last binding to it.
+
+        Until it sees the end of this node, that may be its binding to a queue here.
+        """
+        for queue in self._queues():
+            is_needed = queue.message_count or (
+                queue.is_durable and queue.binding.address in with_ids
+            )
+            if is_needed and not queue.name.startswith(STORE_AND_FORWARD):
+                await target.queue_id(queue, queue.binding.address)
+
+    async def _tell_duplicate_ids(
+        self, target: ScaleDownTarget, caches: Iterable[DuplicateCache]
+    ) -> None:
         """First: a queue that goes with its last message takes the ids of its address with it."""
         told = 0
-        for cache in self._parts.postoffice.duplicates.all():
+        for cache in caches:
             ids = cache.ids()
-            if ids:
-                await target.add_duplicate_ids(cache.address, ids)
-                told += len(ids)
+            await target.add_duplicate_ids(cache.address, ids)
+            told += len(ids)
         self.report.duplicate_ids = told
 
     def _queues(self) -> list[Queue]:

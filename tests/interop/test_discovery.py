@@ -14,7 +14,6 @@ from tests.broker.cluster.groups import (
     GROUP,
     LOOPBACK,
     configuration,
-    free_port,
     free_udp_port,
     heard,
     needs_multicast,
@@ -26,6 +25,7 @@ from tests.interop.artemis import PeerUnavailableError
 from tests.interop.artemis_broker import VERSIONS, ArtemisBroker
 from tests.interop.asynchronous import asynchronous
 from tests.interop.jms.client import JmsClient
+from tests.servers import free_port
 
 pytestmark = [pytest.mark.slow, needs_multicast]
 

@@ -1,5 +1,6 @@
 """Our broker scales down to Artemis's."""
 
+import asyncio
 import dataclasses
 
 import pytest
@@ -88,3 +89,27 @@ async def test_all_of_ours_is_in_theirs(artemis, tmp_path):
         session = await there.session()
         await session.producer("q").send("again", durable=True, properties={"_AMQ_DUPL_ID": "id"})
         assert await session.attribute("queue.q", "messageCount") == 22
+
+
+@asynchronous
+async def test_ids_of_what_was_consumed_stay_there(artemis, tmp_path):
+    """With the last binding of an address Artemis forgets its ids, and ours ends with this node."""
+    theirs, port = artemis
+    policy = PrimaryOnly(scale_down=ScaleDown(discovery_group_ref=None))
+    node = ours(artemis, tmp_path / "ours", policy)
+    await node.start()
+    await until(lambda: is_told(node, 1), WAIT_S)
+    await send(node, "q", "once", properties={"_AMQ_DUPL_ID": "id"})
+    async with session_of(node) as session:
+        await (await (await session.consumer("q")).receive(10)).acknowledge()
+    await node.stop()
+    assert node.scale_down_choice.report.is_complete
+
+    client = {"user": theirs.USER, "password": theirs.PASSWORD}
+    async with AsyncClient(theirs.uri, **client) as there, asyncio.timeout(WAIT_S):
+        session = await there.session()
+        # Another process knows it, so it is asked.
+        while str(port) in await session.manage("broker", "listNetworkTopology"):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        await session.producer("q").send("again", durable=True, properties={"_AMQ_DUPL_ID": "id"})
+        assert await session.attribute("queue.q", "messageCount") == 0

@@ -12,7 +12,6 @@ from tests.broker.cluster.groups import (
     GROUP,
     LOOPBACK,
     configuration,
-    free_port,
     free_udp_port,
     heard,
     needs_multicast,
@@ -21,6 +20,7 @@ from tests.broker.cluster.groups import (
     until,
 )
 from tests.interop.asynchronous import asynchronous
+from tests.servers import free_port
 
 
 def folder_of(path):

@@ -35,13 +35,13 @@ from broker.transport.acceptor import AcceptorOptions
 from tests.broker.cluster.groups import (
     LOOPBACK,
     configuration,
-    free_port,
     needs_multicast,
     started,
     udp,
     until,
 )
 from tests.interop.asynchronous import asynchronous
+from tests.servers import free_port
 
 WAIT_S = 30
 PEER = "00000000-0000-1000-8000-000000000001"
