@@ -6,6 +6,7 @@ The packages are those of this tree, as they are built; distributions come from 
 import os
 import shutil
 import subprocess
+import sys
 import tomllib
 import venv
 from pathlib import Path
@@ -80,7 +81,7 @@ class Environment:
         tree.mkdir()
         for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", *PACKAGES, "ext"):
             (tree / name).symlink_to(ROOT / name)
-        venv.create(folder / "venv", with_pip=True)
+        venv.create(folder / "venv", with_pip=False)
         self.python = folder / "venv/bin/python"
         self._pip("setuptools>=77")
         wanted = f"{tree}[{extra}]" if extra else str(tree)
@@ -90,7 +91,10 @@ class Environment:
 
     def _pip(self, *words):
         done = subprocess.run(
-            [self.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *words],
+            [
+                *(sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet"),
+                *("--no-compile", "--disable-pip-version-check", *words),
+            ],
             cwd=self.folder,
             env=self._variables(QUIVER_NO_EXTENSIONS="1"),
             capture_output=True,
