@@ -213,7 +213,8 @@ class SqlFiles:
         return self._persist(attempt)
 
     def _once(self, work: Callable[[RawCursor], T], *, is_write: bool = False) -> T:
-        with self._database.raw() as raw:
+        is_fenced = is_write and self._fence is not None
+        with self._database.raw(is_fenced=is_fenced) as raw:
             if is_write:
                 self._database.dialect.begin_write(raw)
             cursor = raw.cursor()

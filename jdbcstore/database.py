@@ -34,6 +34,8 @@ log = logging.getLogger("jdbcstore")
 READ_ONLY: Final = "quiver_read_only"
 # What one waits for a connection of the pool before that is worth a line.
 _POOL_TIMEOUT_S: Final = 10.0
+# Kept with a driver's connection: bound_idle_transactions() was done.
+_IS_BOUNDED: Final = "quiver_is_bounded"
 
 
 class Database:
@@ -143,33 +145,52 @@ class Database:
     def bound_idle_transactions(self, connection: Connection) -> None:
         """Let the server end this session if it does nothing in a transaction for a lease's time.
 
-        For a connection that writes behind a fence: a process that stops in the middle of a
-        transaction would keep the lease's row locked, and no other broker could take over.
+        For a connection that locks a lease's row, to write behind a fence or to renew: a process
+        that stops in the middle of a transaction would keep it locked, and no other broker could
+        take over.
 
         Raises:
             sqlalchemy.exc.DBAPIError: the connection fails, for `errors.classify`.
         """
         sql = self.dialect.idle_transaction_sql(self.options.lock_expiration_ms)
-        if sql is not None:
+        if sql is not None and _IS_BOUNDED not in connection.info:
             connection.exec_driver_sql(sql)
             connection.commit()
+            connection.info[_IS_BOUNDED] = True
 
     @contextmanager
-    def raw(self) -> Iterator[RawConnection]:
+    def raw(self, *, is_fenced: bool = False) -> Iterator[RawConnection]:
         """A driver's own connection, for the fast paths.
 
         Whatever is not committed when the block ends is rolled back. After an error that says
         the connection is lost it is thrown away, else it goes back to the pool.
+
+        Args:
+            is_fenced: it writes behind a fence, see bound_idle_transactions().
         """
         proxied = self._from_pool(self.engine.raw_connection)
         try:
-            yield cast("RawConnection", proxied.driver_connection)
+            raw = cast("RawConnection", proxied.driver_connection)
+            if is_fenced and _IS_BOUNDED not in proxied.info:
+                self._bound(raw)
+                proxied.info[_IS_BOUNDED] = True
+            yield raw
         except BaseException as error:
             if not isinstance(error, Exception) or classify(error, self.dialect) is Fault.LOST:
                 proxied.invalidate()
             raise
         finally:
             proxied.close()
+
+    def _bound(self, raw: RawConnection) -> None:
+        sql = self.dialect.idle_transaction_sql(self.options.lock_expiration_ms)
+        if sql is not None:
+            cursor = raw.cursor()
+            try:
+                cursor.execute(sql)
+            finally:
+                cursor.close()
+            raw.commit()
 
     def close(self) -> None:
         """Close every connection that is not in use. Idempotent."""

@@ -128,9 +128,15 @@ class NodeTable:
         connection = self.database.connect()
         options = self.database.options
         limit = self.database.dialect.lock_wait_sql(options.lock_renew_period_ms)
-        if limit is not None:
-            connection.exec_driver_sql(limit)
-            connection.commit()
+        try:
+            if limit is not None:
+                connection.exec_driver_sql(limit)
+                connection.commit()
+            self.database.bound_idle_transactions(connection)
+        except BaseException:
+            connection.invalidate()
+            connection.close()
+            raise
         return connection
 
     def _drop(self) -> None:

@@ -282,8 +282,8 @@ def test_pages_are_all_found_whichever_select_comes_empty(database, monkeypatch)
         tally = Tally(nth)
 
         @contextlib.contextmanager
-        def raw(tally=tally):
-            with plain_raw() as connection:
+        def raw(tally=tally, **named):
+            with plain_raw(**named) as connection:
                 yield Raw(connection, tally)
 
         with monkeypatch.context() as patched:

@@ -497,6 +497,46 @@ def test_a_take_over_waits_for_a_fenced_transaction(brokers):
     assert written(database) == [1]
 
 
+def test_a_holder_that_stands_still_while_it_renews_is_not_waited_for(brokers):
+    options = {"lock_renew_period_ms": 1000, "lock_expiration_ms": 1500}
+    old, new = brokers.lease(**options), brokers.lease(**options)
+    if old._table.database.dialect.idle_transaction_sql(1) is None:
+        pytest.skip("no session of this database ends by itself: a take-over has to wait")
+    old.try_acquire()
+    old._renewal.stop()
+    stopped = old._table._work(old._renew_row, False)
+
+    new.acquire(120_000)
+
+    assert stopped
+    assert new.is_held_by_me()
+    with pytest.raises(sqlalchemy.exc.DBAPIError):
+        old._table._commit()
+
+
+def test_a_holder_that_stands_still_in_a_fenced_transaction_is_not_waited_for(brokers):
+    """One of a driver's own, as those that write large messages and pages."""
+    options = {"lock_renew_period_ms": 1000, "lock_expiration_ms": 1500}
+    old, new = brokers.lease(**options), brokers.lease(**options)
+    database = brokers.database(**options)
+    if database.dialect.idle_transaction_sql(1) is None:
+        pytest.skip("no session of this database ends by itself: a take-over has to wait")
+    old.try_acquire()
+    for _ in range(2):  # The second one has it from the pool, as it is.
+        with database.raw(is_fenced=True) as raw:
+            assert holds(old.fence_statement(may_raise=False), raw)
+            raw.rollback()
+    old._renewal.stop()
+    with database.raw(is_fenced=True) as raw:
+        statement = old.fence_statement(may_raise=False)
+        cursor = raw.cursor()
+        cursor.execute(statement.sql, statement.parameters)
+
+        new.acquire(120_000)
+
+    assert new.is_held_by_me()
+
+
 @pytest.mark.parametrize("stands_still_in", ["a transaction", "a COPY"])
 def test_a_holder_that_stands_still_in_a_transaction_is_not_waited_for(brokers, stands_still_in):
     """Where the server can, it ends the session; elsewhere a take-over has to wait."""

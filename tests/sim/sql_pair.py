@@ -91,6 +91,9 @@ class SimDatabase:
     def connect(self) -> Connection:
         return self.engine.connect()
 
+    def bound_idle_transactions(self, connection: Connection) -> None:
+        """The server ends the transactions of who is gone by itself."""
+
     def raw(self) -> SqlConnection:
         return self._driver.connect()
 

@@ -43,22 +43,29 @@ class BridgeProcess:
 
     def __init__(self, file):
         self._file = file
+        self._said = file.with_name("bridge.log")
         self.start()
 
     def start(self):
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "broker.cli.main", "bridge", "run", str(self._file)],
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-        )
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "broker.cli.main", "bridge", "run", str(self._file)],
+                cwd=ROOT,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+            )
 
     def kill(self):
         self._process.send_signal(signal.SIGKILL)
         self._process.wait(END_S)
 
     def stop(self):
+        """Once it has connected: before, a signal may come ahead of what handles it."""
+        end_s = time.monotonic() + END_S
+        while "bridging: " not in (said := self._said.read_text()):
+            assert time.monotonic() < end_s, said
+            time.sleep(0.02)
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(END_S)
 
