@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sqlalchemy import Connection, Engine
+    from sqlalchemy.pool import PoolProxiedConnection
 
     from jdbcstore.options import DatabaseStoreOptions
 
@@ -106,12 +107,7 @@ class Database:
         del record
         self.dialect.set_up(raw, self.options.network_timeout_ms)
         for statement in self._first_statements:
-            cursor = raw.cursor()
-            try:
-                cursor.execute(statement)
-            finally:
-                cursor.close()
-            raw.commit()
+            _run(raw, statement)
 
     def connect(self, *, read_only: bool = False) -> Connection:
         """A connection of SQLAlchemy's, to be used in a `with` block.
@@ -150,13 +146,9 @@ class Database:
         take over.
 
         Raises:
-            sqlalchemy.exc.DBAPIError: the connection fails, for `errors.classify`.
+            Exception: the driver's, if the connection fails, for `errors.classify`.
         """
-        sql = self.dialect.idle_transaction_sql(self.options.lock_expiration_ms)
-        if sql is not None and _IS_BOUNDED not in connection.info:
-            connection.exec_driver_sql(sql)
-            connection.commit()
-            connection.info[_IS_BOUNDED] = True
+        self._bound(connection.connection)
 
     @contextmanager
     def raw(self, *, is_fenced: bool = False) -> Iterator[RawConnection]:
@@ -170,11 +162,9 @@ class Database:
         """
         proxied = self._from_pool(self.engine.raw_connection)
         try:
-            raw = cast("RawConnection", proxied.driver_connection)
-            if is_fenced and _IS_BOUNDED not in proxied.info:
-                self._bound(raw)
-                proxied.info[_IS_BOUNDED] = True
-            yield raw
+            if is_fenced:
+                self._bound(proxied)
+            yield cast("RawConnection", proxied.driver_connection)
         except BaseException as error:
             if not isinstance(error, Exception) or classify(error, self.dialect) is Fault.LOST:
                 proxied.invalidate()
@@ -182,15 +172,11 @@ class Database:
         finally:
             proxied.close()
 
-    def _bound(self, raw: RawConnection) -> None:
+    def _bound(self, proxied: PoolProxiedConnection) -> None:
         sql = self.dialect.idle_transaction_sql(self.options.lock_expiration_ms)
-        if sql is not None:
-            cursor = raw.cursor()
-            try:
-                cursor.execute(sql)
-            finally:
-                cursor.close()
-            raw.commit()
+        if sql is not None and _IS_BOUNDED not in proxied.info:
+            _run(cast("RawConnection", proxied.driver_connection), sql)
+            proxied.info[_IS_BOUNDED] = True
 
     def close(self) -> None:
         """Close every connection that is not in use. Idempotent."""
@@ -198,6 +184,16 @@ class Database:
         if self._is_open:
             self._is_open = False
             self.dialect.closed(self.engine.url)
+
+
+def _run(raw: RawConnection, statement: str) -> None:
+    """Run a statement that returns nothing, in a transaction of its own."""
+    cursor = raw.cursor()
+    try:
+        cursor.execute(statement)
+    finally:
+        cursor.close()
+    raw.commit()
 
 
 def _begin_sqlite(connection: Connection) -> None:

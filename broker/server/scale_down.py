@@ -145,6 +145,8 @@ class ScaleDown:
         self._target: ScaleDownTarget | None = None
         self._connections = dict(cluster.connections)
         self._begun = KeptNames(parts.postoffice.duplicates, _BEGUN)
+        # Names of queues that the target does not take, told once each.
+        self._refused: set[str] = set()
         self.report = ScaleDownReport()
 
     def _connection_of(self, name: str | None) -> ClusterConnection:
@@ -372,14 +374,23 @@ class ScaleDown:
     async def _make_queues(self, target: ScaleDownTarget, with_ids: set[str]) -> None:
         """Before the ids: Artemis forgets those of an address with the last binding to it.
 
-        Until it sees the end of this node, that may be its binding to a queue here.
+        Until it sees the end of this node, that may be its binding to a queue here. One that is
+        refused keeps nothing else here: its messages stay, and are reported.
         """
         for queue in self._queues():
             is_needed = queue.message_count or (
                 queue.is_durable and queue.binding.address in with_ids
             )
-            if is_needed and not queue.name.startswith(STORE_AND_FORWARD):
+            if not is_needed or queue.name.startswith(STORE_AND_FORWARD):
+                continue
+            try:
                 await target.queue_id(queue, queue.binding.address)
+            except BrokerRefused as error:
+                if queue.name not in self._refused:
+                    self._refused.add(queue.name)
+                    log.warning(
+                        "scale-down: the target does not take queue %s: %s", queue.name, error
+                    )
 
     async def _tell_duplicate_ids(
         self, target: ScaleDownTarget, caches: Iterable[DuplicateCache]

@@ -228,6 +228,10 @@ class _Call:
                 callback(completions.failure, arguments[0], arguments[1])
             else:
                 callback(completions.failure, *arguments)
+        except JournalError as error:
+            # The store ended behind what this waited for: no fault of the callback.
+            log.error("a callback of the storage failed: %r: %s", self.callback, error)
+            completions.fail(error)
         except Exception as error:
             log.exception("a callback of the storage failed: %r", self.callback)
             completions.fail(error)

@@ -39,6 +39,22 @@ def test_a_callback_that_raises_fails_all_behind_it(caplog):
     assert "a callback of the storage failed" in caplog.text
 
 
+def test_one_that_finds_the_store_ended_fails_it_without_a_traceback(caplog):
+    failures = []
+    completions = Completions(failures.append)
+    completions.messages.appended = 1
+
+    def append(error):
+        raise JournalClosed("the store ended")
+
+    completions.after(append)
+    completions.messages.done(None)
+
+    assert [str(one) for one in failures] == ["the store ended"]
+    assert [one.exc_info for one in caplog.records] == [None]
+    assert "a callback of the storage failed" in caplog.text
+
+
 def test_one_that_raises_behind_a_failure_delays_no_other():
     failures, told = [], []
     completions = Completions(failures.append)

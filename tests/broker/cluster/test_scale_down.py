@@ -35,6 +35,7 @@ def _brief(monkeypatch):
 
 LARGE = "x" * 400_000
 NO_REDISTRIBUTION = {"redistribution_delay_ms": -1}
+STRICT = settings(**NO_REDISTRIBUTION, auto_create_addresses=False, auto_create_queues=False)
 XID = Xid(7, b"branch", b"global")
 
 
@@ -120,6 +121,23 @@ async def test_duplicate_ids_go_too_whatever_bytes_they_are(tmp_path):
             await send(nodes[1], "q", "again", properties={"_AMQ_DUPL_ID": one})
         assert await take(nodes[1], "q", 2) == ["once", "once"]
         assert waiting(nodes[1], "q") == 0
+
+
+@asynchronous
+async def test_an_empty_queue_that_the_target_refuses_keeps_nothing_else_here(tmp_path, caplog):
+    cluster = mesh(2, tmp_path, each={0: {"ha_policy": policy()}, 1: {"address_settings": STRICT}})
+    async with cluster.serving() as nodes:
+        async with session_of(nodes[0]) as session:
+            await session.create_queue("e", "e", routing_type=RoutingType.ANYCAST)
+        await send(nodes[0], "e", "once", properties={"_AMQ_DUPL_ID": "id"})
+        assert await take(nodes[0], "e", 1) == ["once"]
+        await send(nodes[0], "q", "1", "2")
+
+        report = await scaled_down(cluster)
+
+        assert report.is_complete, str(report)
+        assert await take(nodes[1], "q", 2) == ["1", "2"]
+        assert caplog.text.count("the target does not take queue e: ") == 1
 
 
 @asynchronous
