@@ -143,6 +143,11 @@ class Message(MessageForm):
         self._change()
 
     @property
+    def is_large_core(self) -> bool:
+        """Whether a large message has the record of Core's: its headers and properties alone."""
+        return True
+
+    @property
     def large(self) -> LargeBody | None:
         """The body, where it is kept outside of the message; then `body` is empty."""
         return None if self._parts is None else self._parts.large

@@ -42,7 +42,7 @@ class _Record(NamedTuple):
 
     Attributes:
         message_id: of it.
-        is_large: its body is elsewhere.
+        is_large: it is the record of a large Core message.
         body: as a record of the journal would have it.
         queue_ids: of the queues that got it.
     """
@@ -147,5 +147,5 @@ def _records_of(data: bytes, tx_id: int) -> list[_Record]:
         if is_durable:
             body = data[entry.message_at : entry.message_at + entry.message_size]
             message_id = entry.message_id(data)
-            found.append(_Record(message_id, entry.is_large, body, entry.queue_ids))
+            found.append(_Record(message_id, entry.is_large_core, body, entry.queue_ids))
     return found

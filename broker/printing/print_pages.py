@@ -98,7 +98,7 @@ class PagePrinter:
         end = entry.message_at + entry.message_size
         reader = BodyReader(memoryview(data)[entry.message_at : end])
         try:
-            message = LargeCoreMessage.read(reader) if entry.is_large else read_message(reader)
+            message = LargeCoreMessage.read(reader) if entry.is_large_core else read_message(reader)
             if self.safe:
                 return f" msg={describe(message, entry.message_id(data), safe=True)}"
             user_id, text = message_parts(message)

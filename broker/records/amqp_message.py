@@ -17,8 +17,9 @@ from broker.model.encoding import Body, BodyReader, BodyWriter
 from broker.model.message import ROUTING_TYPE_PROPERTY, Message
 from broker.model.properties import Property, PropertyType
 from broker.model.scheduled_time import SCHEDULED
-from broker.records.amqp_rewriting import MARKS, rewritten, to_deliver
-from broker.records.amqp_to_core import ADDRESS_PROPERTY, core_content
+from broker.records.amqp_rewriting import rewritten, to_deliver
+from broker.records.amqp_to_core import core_content
+from broker.records.noted_properties import NotedProperties
 from broker.records.stored_messages import (
     AmqpLargeMessage,
     AmqpMessageV1,
@@ -29,16 +30,36 @@ from broker.records.stored_messages import (
 )
 
 if TYPE_CHECKING:
-    from broker.model.properties import PropertyValue
     from broker.model.routing_type import RoutingType
     from broker.records.amqp_to_core import CoreContent
 
-__all__ = ["AmqpMessage"]
+__all__ = ["AmqpMessage", "arrived"]
 
 _LONG_MAX: Final = 2**63 - 1
 
 
-class AmqpMessage(Message):
+def arrived(content: CoreContent, now_ms: int, routing_type: RoutingType | None) -> int:
+    """Note in what a message says what its arrival adds; when it expires, 0 is never.
+
+    Args:
+        content: gets the properties.
+        now_ms: ms since 1970.
+        routing_type: of the link; None leaves it to the message.
+    """
+    properties = content.properties
+    if routing_type is not None:
+        properties[ROUTING_TYPE_PROPERTY] = Property(
+            ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(routing_type)
+        )
+    if content.delay_ms and SCHEDULED not in properties:
+        due_ms = min(now_ms + content.delay_ms, _LONG_MAX)
+        properties[SCHEDULED] = Property(SCHEDULED, PropertyType.LONG, due_ms)
+    if not content.expiration and content.ttl_ms:
+        return now_ms + content.ttl_ms
+    return content.expiration
+
+
+class AmqpMessage(NotedProperties):
     """See the module's text; `from_record()`, `received()` make one. Belongs to the event loop.
 
     Attributes:
@@ -47,25 +68,11 @@ class AmqpMessage(Message):
         has_delivery_annotations: among the sections; they are for the broker alone.
     """
 
-    __slots__ = (
-        "_address_read",
-        "_carried",
-        "_extra",
-        "_is_marked",
-        "encoded",
-        "has_delivery_annotations",
-        "message_format",
-    )
+    __slots__ = ("_carried", "encoded", "has_delivery_annotations", "message_format")
 
     encoded: bytes
     message_format: int
     has_delivery_annotations: bool
-    # Something was noted beside the sections that they do not say yet.
-    _is_marked: bool
-    # Properties beside the sections.
-    _extra: dict[str, Property]
-    # The address of its record; another one is noted among these.
-    _address_read: str | None
     # What the sections say and nothing beside them can; None makes it a Core message.
     _carried: tuple[object, ...] | None
 
@@ -124,18 +131,7 @@ class AmqpMessage(Message):
             RecordFormatError: bytes that are not AMQP sections.
         """
         content = core_content(encoded, ())
-        properties = content.properties
-        if routing_type is not None:
-            properties[ROUTING_TYPE_PROPERTY] = Property(
-                ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(routing_type)
-            )
-        if content.delay_ms and SCHEDULED not in properties:
-            due_ms = min(now_ms + content.delay_ms, _LONG_MAX)
-            properties[SCHEDULED] = Property(SCHEDULED, PropertyType.LONG, due_ms)
-        expiration = content.expiration
-        if not expiration and content.ttl_ms:
-            expiration = now_ms + content.ttl_ms
-        made = cls._made(content, expiration)
+        made = cls._made(content, arrived(content, now_ms, routing_type))
         if address is not None:
             made.address = address
         made._read_form(made.encode())
@@ -202,19 +198,15 @@ class AmqpMessage(Message):
         if not self.is_as_sent:
             return Message.record(self)
         self._rewrite()
-        extra = dict(self._extra)
-        address = self.address
-        if address is not None and address != self._address_read:
-            extra[ADDRESS_PROPERTY] = Property(ADDRESS_PROPERTY, PropertyType.STRING, address)
         writer = BodyWriter()
         write_message(
             writer,
             AmqpMessageV3(
                 self.message_id,
                 self.message_format,
-                address,
+                self.address,
                 self.encoded,
-                tuple(extra.values()) or None,
+                self._noted(),
                 self.expiration,
             ),
         )
@@ -225,33 +217,7 @@ class AmqpMessage(Message):
         other = super().copy()
         other.encoded = self.encoded
         other.message_format = self.message_format
-        other._extra = dict(self._extra)
-        other._address_read = self._address_read
+        other._note_as(self)
         other._carried = self._carried
-        other._is_marked = self._is_marked
         other.has_delivery_annotations = self.has_delivery_annotations
         return other
-
-    def set(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
-        """Set a property beside the sections, instead of any of that name."""
-        super().set(name, kind, value)
-        self._extra[name] = Property(name, kind, value)
-        if name in MARKS:
-            self._is_marked = True
-
-    def note(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
-        """Set a property for as long as the broker runs: no record has it."""
-        super().set(name, kind, value)
-
-    def forget(self, name: str) -> None:
-        """Remove a property for as long as the broker runs; the sections keep it."""
-        super().remove(name)
-
-    def set_bytes(self, name: str, value: bytes) -> None:
-        """Set a property of bytes beside the sections."""
-        self.set(name, PropertyType.BYTES, value)
-
-    def remove(self, name: str) -> None:
-        """Remove a property; it comes again after a restart if it stands in the sections."""
-        super().remove(name)
-        self._extra.pop(name, None)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker.model.properties import Property
 
-__all__ = ["MARKS", "rewritten", "to_deliver"]
+__all__ = ["MARKS", "rewritten", "to_deliver", "with_priority"]
 
 INGRESS: Final = "_AMQ_INGRESS_TIMESTAMP"
 _ORIGINAL: Final = {
@@ -92,6 +92,15 @@ def to_deliver(encoded: bytes, delivery_count: int) -> bytes:
         fields = _fields(sections.get("header"), len(HEADER_FIELDS))
         fields[4] = AmqpValue("uint", min(delivery_count, _COUNT_MAX))
         sections["header"] = _listed(_HEADER, fields)
+    return _join(sections, rest)
+
+
+def with_priority(encoded: bytes, priority: int) -> bytes:
+    """Give the sections with another priority."""
+    sections, rest = _split(encoded)
+    fields = _fields(sections.get("header"), len(HEADER_FIELDS))
+    fields[1] = AmqpValue("ubyte", priority)
+    sections["header"] = _listed(_HEADER, fields)
     return _join(sections, rest)
 
 

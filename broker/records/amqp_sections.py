@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from broker.model.encoding import BodyReader, RecordFormatError
-from broker.records.amqp_values import AmqpValue, read_value
+from broker.records.amqp_values import AmqpValue, read_value, value_size
 
 AmqpMap: TypeAlias = tuple[tuple[AmqpValue, AmqpValue], ...]
 
@@ -145,10 +145,96 @@ def read_body(encoded: bytes) -> AmqpBody | None:
 def _body_section(section: AmqpValue) -> str | None:
     if section.type != "described":
         return None
-    descriptor = section.value[0]
+    return _body_named(section.value[0])
+
+
+def _body_named(descriptor: AmqpValue) -> str | None:
     if descriptor.type == "ulong":
         return _BODIES.get(descriptor.value)
     return _BODY_SYMBOLS.get(descriptor.value) if descriptor.type == "symbol" else None
+
+
+class BodyStart(NamedTuple):
+    """Where a section of a body begins.
+
+    Attributes:
+        section: data, sequence or value.
+        type: null, binary, string, list, map; empty for any other.
+        content_at: bytes from the section's begin to the content of a binary or string.
+        content_size: bytes of that; 0 of another type.
+    """
+
+    section: str
+    type: str
+    content_at: int
+    content_size: int
+
+
+# The longest begin of a section that is looked at: a descriptor, a type, a size.
+BODY_START_MAX: Final = 64
+_TYPES: Final = {
+    0x40: "null",
+    0xA0: "binary",
+    0xB0: "binary",
+    0xA1: "string",
+    0xB1: "string",
+    0x45: "list",
+    0xC0: "list",
+    0xD0: "list",
+    0xC1: "map",
+    0xD1: "map",
+}
+
+
+def body_start(encoded: bytes) -> BodyStart | None:
+    """Look at the first bytes of a section; None where it is none of a body: a footer.
+
+    Raises:
+        RecordFormatError: these bytes do not tell it.
+    """
+    reader = BodyReader(encoded)
+    if reader.read_bytes(1) != b"\x00":
+        raise reader.fail("no section begins here")
+    section = _body_named(read_value(reader))
+    if section is None:
+        return None
+    code = reader.read_bytes(1)[0]
+    kind = _TYPES.get(code, "")
+    size = 0
+    if kind in ("binary", "string"):
+        size = int.from_bytes(reader.read_bytes(1 if code < 0xB0 else 4), "big")
+    return BodyStart(section, kind, reader.offset, size)
+
+
+class Head(NamedTuple):
+    """The sections before a body, as they are encoded.
+
+    Attributes:
+        sections: by name.
+        positions: where each begins.
+        size: bytes of all of them.
+    """
+
+    sections: dict[str, bytes]
+    positions: dict[str, int]
+    size: int
+
+
+def read_head(encoded: bytes) -> Head:
+    """Cut the sections before the body out of the first bytes of a message.
+
+    Raises:
+        RecordFormatError: the bytes are not AMQP sections, or end among these.
+    """
+    reader = BodyReader(encoded)
+    sections: dict[str, bytes] = {}
+    positions: dict[str, int] = {}
+    while reader.remaining and (name := next_section(reader)) is not None:
+        if name in sections:
+            raise reader.fail(f"second section {name}")
+        positions[name] = reader.offset
+        sections[name] = reader.read_bytes(value_size(reader))
+    return Head(sections, positions, reader.offset)
 
 
 def sections_of_values(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from broker.model.properties import TypedProperties
-    from broker.records.amqp_sections import AmqpBody, AmqpMap, AmqpSections
+    from broker.records.amqp_sections import AmqpBody, AmqpMap, AmqpSections, BodyStart
     from broker.records.amqp_values import AmqpValue
 
 __all__ = ["CoreContent", "core_content"]
@@ -30,6 +30,7 @@ __all__ = ["CoreContent", "core_content"]
 PRIORITY_MAX: Final = 9
 PRIORITY_DEFAULT: Final = 4
 ADDRESS_PROPERTY: Final = "_AMQ_AD"
+ORIGINAL_ENCODING: Final = "JMS_AMQP_ORIGINAL_ENCODING"
 _OBJECT_CONTENT: Final = "application/x-java-serialized-object"
 _BYTES_CONTENT: Final = "application/octet-stream"
 _TEXTUAL: Final = ("xml", "json", "javascript", "ecmascript", "xml-dtd")
@@ -114,15 +115,35 @@ def core_content(encoded: bytes, extra: TypedProperties) -> CoreContent:
         RecordFormatError: these bytes are not AMQP sections.
     """
     sections = read_sections(encoded)
+    kind, body, encoding = _body(read_body(encoded), content_type_of(sections))
+    return content_of(sections, extra, kind, body, encoding)
+
+
+def content_type_of(sections: AmqpSections) -> str | None:
+    """Give what a message says of its body; None where it says nothing."""
+    return _text((sections.properties or {}).get("content-type"))
+
+
+def content_of(
+    sections: AmqpSections, extra: TypedProperties, kind: int, body: bytes, encoding: int
+) -> CoreContent:
+    """Convert the sections before a body.
+
+    Args:
+        sections: of the message.
+        extra: properties that a broker has added beside them.
+        kind: a MessageType.
+        body: of that type, or none where it is kept elsewhere.
+        encoding: what the body was (JMS_AMQP_ORIGINAL_ENCODING); 0 is not noted.
+    """
     header, named = sections.header or {}, sections.properties or {}
-    kind, body, encoding = _body(read_body(encoded), _text(named.get("content-type")))
     found: dict[str, Property] = {}
 
     def put(name: str, type: PropertyType, value: bool | float | str | bytes | None) -> None:
         found[name] = Property(name, type, value)
 
     if encoding:
-        put("JMS_AMQP_ORIGINAL_ENCODING", PropertyType.SHORT, encoding)
+        put(ORIGINAL_ENCODING, PropertyType.SHORT, encoding)
     for name, type, value in _of_header(sections.header):
         put(name, type, value)
     for name, type, value in _of_annotations(sections.message_annotations or ()):
@@ -361,6 +382,45 @@ def _body(body: AmqpBody | None, content_type: str | None) -> tuple[int, bytes, 
         values = {str(key.value): Property("", *_property(one)) for key, one in value.value}
         return MessageType.MAP, encode_map(values), _VALUE_MAP
     return MessageType.BYTES, body.encoded, 0
+
+
+def body_type(start: BodyStart, content_type: str | None) -> tuple[int, int]:
+    """Give the type that a body becomes, by its first bytes, and what it was; 0 is not noted.
+
+    Of a list it is not known yet whether Core has types for all items: core_body() says so.
+    """
+    is_object = content_type is not None and content_type.lower() == _OBJECT_CONTENT
+    if start.section == "data":
+        if is_object:
+            return MessageType.OBJECT, _DATA
+        return MessageType.TEXT if _is_textual(content_type) else MessageType.BYTES, _DATA
+    if start.section == "sequence":
+        return MessageType.STREAM, _SEQUENCE
+    if start.type == "binary":
+        return MessageType.OBJECT if is_object else MessageType.BYTES, _VALUE_BINARY
+    return _OF_VALUES.get(start.type, (MessageType.BYTES, 0))
+
+
+_OF_VALUES: Final = {
+    "null": (MessageType.TEXT, _VALUE_NULL),
+    "string": (MessageType.TEXT, _VALUE_STRING),
+    "map": (MessageType.MAP, _VALUE_MAP),
+    "list": (MessageType.STREAM, _VALUE_LIST),
+}
+
+
+def core_body(encoded: bytes, content_type: str | None) -> tuple[int, bytes]:
+    """Convert a body as a whole: its type and bytes.
+
+    Args:
+        encoded: its sections, and what is behind them.
+        content_type: as the message says.
+
+    Raises:
+        RecordFormatError: these bytes are not AMQP sections.
+    """
+    kind, body, _ = _body(read_body(encoded), content_type)
+    return kind, body
 
 
 def _of_data(data: bytes, is_object: bool, content_type: str | None) -> tuple[int, bytes]:

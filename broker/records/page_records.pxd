@@ -5,11 +5,13 @@ cimport cython
 cimport broker.model.message_bytes as walk
 from broker.model.message cimport Message
 
+cdef int _AMQP_LARGE
 cdef int _CORE
 cdef int _END
 cdef int _HEAD_SIZE
 cdef int _LARGE
 cdef int _LARGE_OLD
+cdef int _LARGE_OTHER
 cdef int _LENGTH_END
 cdef int _START
 
@@ -74,6 +76,7 @@ cpdef Py_ssize_t entry_size(bytes data, Py_ssize_t at) except -1
     large=int,
     begin=Py_ssize_t,
     end=Py_ssize_t,
+    is_large_core=bint,
     is_large=bint,
     is_core=bint,
     count="long long",

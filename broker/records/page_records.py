@@ -6,8 +6,9 @@
     +-----+--------+-------+-------+---------+-------------+--------------+-----+
 
 Integers are big-endian, sizes in bytes. `length` is all between itself and the brace. The tx id is
--1 for a message that was sent alone. The message is the body of record 45, or for a large Core
-message (`large` 1, or -1 as old versions wrote it) its headers behind their size.
+-1 for a message that was sent alone. The message is the body of record 45, of a large AMQP one too
+(`large` 2), or for a large Core message (`large` 1, or -1 as old versions wrote it) its headers
+behind their size.
 
 A record's number in its page, from 0, and the number of the page are its position. Nothing marks
 the end of a page: what is not a whole record is a torn tail, or damage where more follows.
@@ -43,7 +44,7 @@ OVERHEAD: Final = 6  # Braces and length (PageReadWriter.SIZE_RECORD).
 
 _START: Final = 0x7B
 _END: Final = 0x7D
-_NOT_LARGE, _LARGE, _LARGE_OLD = 0, 1, -1
+_NOT_LARGE, _LARGE, _LARGE_OLD, _LARGE_OTHER = 0, 1, -1, 2
 
 _INT: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">Biqb")  # '{', length, tx id, large.
@@ -52,6 +53,7 @@ _HEAD_SIZE: Final = 14
 _LENGTH_END: Final = 5
 # As a plain int: every record is asked for it.
 _CORE: Final = int(Persister.CORE)
+_AMQP_LARGE: Final = int(Persister.AMQP_LARGE)
 
 
 class PageEntry:
@@ -108,10 +110,10 @@ class PageEntry:
             UnsupportedMessage: it is of a kind that is not read here.
         """
         at, end = self.message_at, self.message_at + self.message_size
-        if self.is_large:
-            return Message.decode_headers(data[at:end])
         if not self.is_core:
             return message_of_record(data[at:end])
+        if self.is_large:
+            return Message.decode_headers(data[at:end])
         # As Message.from_record(), without its copies: the bytes are those of a whole page.
         address = None
         message_id = walk.long_at(data, at + 1)
@@ -129,7 +131,12 @@ class PageEntry:
 
     def message_id(self, data: bytes) -> int:
         """Give the message's id without decoding it."""
-        return walk.long_at(data, self.message_at if self.is_large else self.message_at + 1)
+        return walk.long_at(data, self.message_at + (0 if self.is_large_core else 1))
+
+    @property
+    def is_large_core(self) -> bool:
+        """Whether its message is the headers of a large Core one, else the body of record 45."""
+        return self.is_large and self.is_core
 
 
 def encode_entry(message: Message, queue_ids: Sequence[int], tx_id: int = NO_TX) -> bytes:
@@ -138,13 +145,13 @@ def encode_entry(message: Message, queue_ids: Sequence[int], tx_id: int = NO_TX)
     Raises:
         RecordFormatError: the message does not fit its encoding.
     """
-    if message.is_large:
+    if message.is_large and message.is_large_core:
         headers = message.encode_headers()
         body = _INT.pack(len(headers)) + headers
         large = _LARGE
     else:
         body = message.record()
-        large = _NOT_LARGE
+        large = _LARGE_OTHER if message.is_large else _NOT_LARGE
     count = len(queue_ids)
     tail = struct.pack(f">i{count}qB", count, *queue_ids, _END)
     return b"".join((_HEAD.pack(_START, 8 + len(body) + len(tail), tx_id, large), body, tail))
@@ -218,9 +225,9 @@ def _entry(data: bytes, at: int, stop: int, number: int) -> PageEntry | None:
     tx_id = walk.long_at(data, at + _LENGTH_END)
     large = walk.byte_at(data, at + _HEAD_SIZE - 1)
     begin = at + _HEAD_SIZE
-    is_large = large in (_LARGE, _LARGE_OLD)
-    is_core = is_large or data[begin] == _CORE
-    if is_large:
+    is_large_core = large in (_LARGE, _LARGE_OLD)
+    is_core = is_large_core or data[begin] == _CORE
+    if is_large_core:
         begin += 4
         end = begin + walk.int_at(data, begin - 4)
     elif is_core:
@@ -237,6 +244,7 @@ def _entry(data: bytes, at: int, stop: int, number: int) -> PageEntry | None:
     else:
         ids = struct.unpack_from(f">{count}q", data, end + 4)
     entry = PageEntry.__new__(PageEntry)
+    is_large = is_large_core or (not is_core and data[begin] == _AMQP_LARGE)
     entry.fill(number, tx_id, is_large, is_core, begin, end, ids, stop + 1)
     return entry
 

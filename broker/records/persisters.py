@@ -1,10 +1,11 @@
 """How each kind of stored message becomes a Message: a registry by persister.
 
     record 45, its first byte     CORE 1 ─▶ Message      AMQP_V1 2, _V2 3, _V3 5 ─▶ AmqpMessage
+                                  AMQP_LARGE 4 ─▶ LargeAmqpMessage
     record 30                     headers of a large Core message
 
-A message gives its record back itself (`Message.record()`). What has no reader here, a large AMQP
-message for now, is not a Message: callers leave its record where it is.
+A message gives its record back itself (`Message.record()`). What has no reader here is not a
+Message: callers leave its record where it is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from broker.model.encoding import RecordFormatError
 from broker.model.message import Message
 from broker.model.message_types import Persister
+from broker.records.amqp_large_message import LargeAmqpMessage
 from broker.records.amqp_message import AmqpMessage
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ PERSISTERS: Final[dict[int, Callable[[bytes], Message]]] = {
     Persister.AMQP_V1: AmqpMessage.from_record,
     Persister.AMQP_V2: AmqpMessage.from_record,
     Persister.AMQP_V3: AmqpMessage.from_record,
+    Persister.AMQP_LARGE: LargeAmqpMessage.from_record,
 }
 """By the first byte of record 45; each raises RecordFormatError."""
 

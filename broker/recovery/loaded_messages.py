@@ -221,7 +221,7 @@ class LoadedMessages:
         body = item.body
         if kind == _MESSAGE:
             message = decode_message(record_id, body)
-            if message is not None and self._aside is not None:
+            if message is not None and self._aside is not None and not message.is_large:
                 if file is None or message.is_changed or body[0] != _CORE:
                     self._aside.take(message)
                 else:

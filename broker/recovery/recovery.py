@@ -300,6 +300,15 @@ class _MessageLoader:
         self._kept_bodies.add(message_id)
         return True
 
+    def _find_prepared_body(self, message: Message) -> None:
+        """Give a message of a prepared transaction its body, where it is a large one.
+
+        Raises:
+            RecordFormatError: there is none.
+        """
+        if message.is_large and not self._find_body(message):
+            raise RecordFormatError(f"large message {message.message_id} has no body")
+
     def drop_unreferenced(self) -> None:
         """Delete messages that no queue has."""
         unreferenced = list(self._image.unreferenced())
@@ -361,12 +370,12 @@ class _MessageLoader:
                     # The manager's decision is about the whole: its record counts or goes with it.
                     self._image.unreadable.add(record_id)
                 else:
+                    self._find_prepared_body(found)
                     self._made[record_id] = found
             elif kind == RecordType.ADD_LARGE_MESSAGE:
                 found = Message.decode_headers(body)
                 found.message_id = record_id
-                if not self._find_body(found):
-                    raise RecordFormatError(f"large message {record_id} has no body")
+                self._find_prepared_body(found)
                 self._made[record_id] = found
             elif kind == RecordType.ADD_REF:
                 queue_id = _LONG.unpack_from(body)[0]

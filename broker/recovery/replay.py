@@ -116,7 +116,7 @@ class Replay:
             message = _wanted(found, address, accepts)
             if message is None:
                 continue
-            if found.user_type != _LARGE:
+            if not message.is_large:
                 message.give_id(self._storage.new_id())
             else:
                 message.message_id = self._storage.new_id()

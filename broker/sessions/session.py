@@ -176,10 +176,12 @@ class Session:
         """Large messages whose bodies come in parts."""
         uploads = self._uploads
         if uploads is None:
-            uploads = self._uploads = Uploads(
-                self, self._storage, self._large, self._history, self._dead_letters
-            )
+            uploads = self._uploads = self.new_uploads()
         return uploads
+
+    def new_uploads(self) -> Uploads:
+        """Make one more place for a large message that comes beside others; its owner drops it."""
+        return Uploads(self, self._storage, self._large, self._history, self._dead_letters)
 
     @property
     def keeps_large_messages(self) -> bool:

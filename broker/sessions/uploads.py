@@ -158,7 +158,9 @@ class Uploads:
                     return False
                 if message.address is None:
                     message.address = self._session.default_address
-                self._copies = self._dead_letters.copies_for(body, message, 0)
+                large = message.large
+                assert large is not None, "it was given the body"
+                self._copies = self._dead_letters.copies_for(large, message, 0)
             return self._copies is None or self._copies.is_complete(callback)
         except JournalIOError as error:
             self.drop()

@@ -117,10 +117,10 @@ class MessageHistory:
             RecordTooLarge: it does not fit one file.
             JournalError: the journal has failed.
         """
-        is_large = message.is_large
+        is_large = message.is_large and message.is_large_core
         body = message.encode_headers() if is_large else message.record()
         self.note_record(
-            message.message_id, body, queue_ids, is_large=is_large, tx_id=tx_id, done=done
+            message.message_id, body, queue_ids, is_large=bool(is_large), tx_id=tx_id, done=done
         )
 
     def note_record(
@@ -139,7 +139,7 @@ class MessageHistory:
             message_id: of it.
             body: of record 45, or 30 of a large one.
             queue_ids: of the queues that have it there; at least one.
-            is_large: which of the two.
+            is_large: it is the record of a large Core message.
             tx_id: as for note_message().
             done: as for note_message().
 

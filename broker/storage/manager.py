@@ -163,7 +163,7 @@ class StorageManager:
             RecordTooLarge: it does not fit the journal's buffer or one file.
             BrokerError: the disk is full.
         """
-        if message.is_large:
+        if message.is_large and message.is_large_core:
             kind, body = _LARGE_MESSAGE, message.encode_headers()
         else:
             kind, body = _MESSAGE, message.record()

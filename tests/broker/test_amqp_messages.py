@@ -336,10 +336,22 @@ def test_spilled_they_are_as_they_were(folder, monkeypatch):
     assert [decode_record(45, one, is_update=False).encoded for one in records] == [MESSAGE] * 4
 
 
-# --- what is not read yet ---------------------------------------------------------------------
+# --- large ones ---------------------------------------------------------------------------------
+
+BODY = b"\x00\x53\x75\xb0" + struct.pack(">I", 200_000) + bytes(range(250)) * 800
 
 
-def test_a_large_one_stays_where_it_is_and_is_told(folder, caplog):
+def put_body(folder):
+    """The file of LARGE, with what it says of it."""
+    body_file(folder).parent.mkdir(exist_ok=True)
+    body_file(folder).write_bytes(HEADER.ljust(LARGE.remaining_body_position, b"\x00") + BODY)
+
+
+def body_file(folder):
+    return folder / "largemessages" / f"{LARGE.message_id}.msg"
+
+
+def test_a_large_one_without_its_body_stays_where_it_is_and_is_told(folder, caplog):
     async def live():
         async with BrokerRun(folder) as run:
             queue = run.broker.parts.postoffice.addresses.queues["q"]
@@ -353,7 +365,24 @@ def test_a_large_one_stays_where_it_is_and_is_told(folder, caplog):
 
     asyncio.run(live())
 
-    assert "message 100010, of persister AMQP_LARGE, cannot be read here: it stays" in caplog.text
+    assert "AMQ222051: large message 100010 has no body" in caplog.text
+    assert stored(folder) == before
+
+
+def test_a_large_one_is_loaded_and_its_record_stays_as_it_is(folder):
+    async def live():
+        async with BrokerRun(folder) as run:
+            found = run.broker.parts.postoffice.addresses.queues["q"]
+            large = [one for one in waiting(run) if one.is_large]
+            return found.queue_id, [(one.body_at, one.large.size) for one in large]
+
+    queue_id, _ = asyncio.run(live())
+    put_body(folder)
+    put(folder, queue_id, LARGE)
+    before = stored(folder)
+
+    for _ in range(2):
+        assert asyncio.run(live())[1] == [(LARGE.remaining_body_position, 200_000)]
     assert stored(folder) == before
 
 
@@ -363,6 +392,7 @@ def test_a_prepared_transaction_with_one_is_decided_by_its_manager(tmp_path, dec
     queue_id = asyncio.run(with_queues(folder, "q"))
     xid = Xid(1, b"branch", b"global")
     sent = (LARGE, AmqpMessageV3(FIRST_ID, 0, "q", MESSAGE, None, 0))
+    put_body(folder)
     with journal(folder) as store:
         store.load()
         for one in sent:
@@ -381,5 +411,7 @@ def test_a_prepared_transaction_with_one_is_decided_by_its_manager(tmp_path, dec
             return [one.message_id for one in waiting(run)]
 
     is_commit = decision == "commit"
-    assert asyncio.run(decide()) == ([FIRST_ID] if is_commit else [])
-    assert set(stored(folder)) == ({one.message_id for one in sent} if is_commit else set())
+    ids = [one.message_id for one in sent]
+    assert asyncio.run(decide()) == (ids if is_commit else [])
+    assert set(stored(folder)) == (set(ids) if is_commit else set())
+    assert body_file(folder).exists() == is_commit

@@ -9,7 +9,7 @@ counts, except what a message says of itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from broker.model.encoding import RecordFormatError
 from broker.model.java_text import hash_order, long_hash, simple_string_hash
@@ -24,7 +24,7 @@ from broker.records.records import decode_record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from broker.model.large_body import ReadableBody
+    from broker.model.large_body import LargeBody, ReadableBody
     from broker.printing.live_messages import LiveMessages
     from broker.records.page_records import PageEntry
     from broker.storage.page_folders import PageFolder
@@ -179,11 +179,14 @@ class Exporter:
             if body is None:
                 self._lose(f"large message {message_id} has no body: left out")
                 return
-            body.hold()
+            message.large = cast("LargeBody", body)  # It is read, and no more.
+            large = message.large
+            assert large is not None, "it was given one"
+            large.hold()
             try:
-                self._writer.message(message, queues, _pieces(body))
+                self._writer.message(message, queues, _pieces(large))
             finally:
-                body.release()
+                large.release()
         else:
             self._writer.message(message, queues)
         self._count()

@@ -3,6 +3,8 @@
     transfer, transfer … ─▶ one message ─▶ session ─▶ durable ─▶ accepted, settled
                                               └─▶ refused: rejected or modified, by the error
 
+A message of amqpMinLargeMessageSize and more is written to a place of its own while it comes.
+
 The peer has credit for so many messages as are on their way at most; a full address withholds it
 (BLOCK), or has messages refused (FAIL) and the link drained.
 """
@@ -24,10 +26,12 @@ from broker.protocols.amqp.conditions import (
     AmqpError,
     of_delivery,
 )
+from broker.protocols.amqp.large_arrival import LargeArrival
 from broker.protocols.amqp.links import OurLink
 from broker.protocols.amqp.nodes import CONTAINER_ID
 from broker.protocols.amqp.termini import symbols, value_of
 from broker.protocols.amqp.transactions import ACCEPTED_CODE, TRANSACTIONAL, transaction_id
+from broker.records.amqp_large_message import LargeAmqpMessage
 from broker.records.amqp_message import AmqpMessage
 from journal.errors import JournalError, RecordTooLarge
 
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from broker.protocols.amqp.transactions import OpenTransaction
     from broker.sessions.producer import Producer
     from broker.sessions.session import Session
+    from broker.sessions.uploads import Uploads
 
 __all__ = ["IncomingLink"]
 
@@ -92,6 +97,12 @@ class IncomingLink(OurLink):
         # What has come of a message, and its size.
         self._parts: list[bytes] = []
         self._size = 0
+        # One that is written while it comes, and all that were not sent yet.
+        self._arrival: LargeArrival | None = None
+        self._arrivals: list[LargeArrival] = []
+        self._large_size: int = parameters["amqpMinLargeMessageSize"]
+        # The size at which a message is looked at, whether its body has begun.
+        self._look_size = self._large_size
         # Not settled by us yet.
         self._open_count = 0
         self._is_asking = False
@@ -175,8 +186,8 @@ class IncomingLink(OurLink):
         """
         link = self._link
         if delivery.aborted:
-            self._parts.clear()
-            self._size = 0
+            self._begin_next()
+            self._drop_arrival()
             delivery.settle()
             self.top_up()
             return
@@ -186,22 +197,109 @@ class IncomingLink(OurLink):
         if pending:
             part = link.recv(pending)
             if part is not None:
-                self._parts.append(bytes(part))
-                self._size += len(part)
+                self._take(bytes(part))
+        if delivery.partial:
+            return
+        arrival, self._arrival = self._arrival, None
+        parts = self._begin_next()
+        encoded = parts[0] if len(parts) == 1 else b"".join(parts)
+        link.advance()
+        self._open_count += 1
+        if arrival is not None:
+            taken = partial(self._arrived, delivery, arrival)
+        else:
+            taken = partial(self._taken, delivery, encoded)
+        if self._large.is_busy:
+            self._large.after(taken)
+        else:
+            taken()
+
+    def _begin_next(self) -> list[bytes]:
+        """What comes next is another message; what is in memory of the last one."""
+        parts, self._parts, self._size = self._parts, [], 0
+        self._look_size = self._large_size
+        return parts
+
+    def _take(self, part: bytes) -> None:
+        """Take what comes next of a message.
+
+        Raises:
+            AmqpError: it is larger than what is kept in memory.
+        """
+        if self._arrival is not None:
+            self._arrival.append(part)
+            return
+        self._parts.append(part)
+        self._size += len(part)
+        if 0 < self._look_size <= self._size and self.session.keeps_large_messages:
+            self._look()
         if self._size > MESSAGE_SIZE_MAX:
             raise AmqpError(
                 "amqp:link:message-size-exceeded", f"a message of more than {self._size} bytes"
             )
-        if delivery.partial:
+
+    def _look(self) -> None:
+        """Write a message to a place of its own from now on, if its body has begun."""
+        start = b"".join(self._parts)
+        try:
+            message = LargeAmqpMessage.received(
+                start, self._address, self._connection.clock.now_ms(), self._routing_type
+            )
+        except RecordFormatError:
+            # Not whole before the body, or no message at all: that is seen at its end.
+            message = None
+        if message is None:
+            self._look_size = 2 * self._size
             return
-        parts, self._parts, self._size = self._parts, [], 0
-        encoded = parts[0] if len(parts) == 1 else b"".join(parts)
-        link.advance()
-        self._open_count += 1
-        if self._large.is_busy:
-            self._large.after(lambda: self._taken(delivery, encoded))
-        else:
-            self._taken(delivery, encoded)
+        self._begin_next()
+        self._arrival = arrival = LargeArrival(self._connection.peer, self.session, message)
+        self._arrivals.append(arrival)
+        arrival.append(start)
+
+    def _arrived(self, delivery: Delivery, arrival: LargeArrival) -> None:
+        """Send a large message that has come, or answer why not."""
+        if self.is_closed:
+            return
+        tx = None
+        try:
+            if delivery.remote_state == TRANSACTIONAL:
+                tx = self._connection.transactions.find(transaction_id(delivery))
+            self._prepare(arrival.message)
+        except (AmqpError, BrokerError) as error:
+            self._not_taken(delivery, error, tx, arrival)
+            return
+        self._large.complete(
+            arrival,
+            lambda: self._attempt(delivery, tx, lambda: self._end_arrival(delivery, tx, arrival)),
+            lambda error: self._not_taken(delivery, error, tx, arrival),
+        )
+
+    def _end_arrival(
+        self, delivery: Delivery, tx: OpenTransaction | None, arrival: LargeArrival
+    ) -> int:
+        self._arrivals.remove(arrival)
+        self._end(delivery, tx, arrival.uploads, -1)
+        return arrival.size
+
+    def _not_taken(
+        self,
+        delivery: Delivery,
+        error: Exception,
+        tx: OpenTransaction | None,
+        arrival: LargeArrival,
+    ) -> None:
+        if self.is_closed:
+            return
+        self._arrivals.remove(arrival)
+        arrival.drop()
+        self._refuse(delivery, error, tx)
+        self.top_up()
+
+    def _drop_arrival(self) -> None:
+        arrival, self._arrival = self._arrival, None
+        if arrival is not None:
+            self._arrivals.remove(arrival)
+            arrival.drop()
 
     def _taken(self, delivery: Delivery, encoded: bytes) -> None:
         """Send a message, or answer why not."""
@@ -218,9 +316,13 @@ class IncomingLink(OurLink):
             try:
                 self._send(delivery, message, tx)
             except RecordTooLarge:
+                size = len(message.body)
+                uploads = self.session.uploads
                 self._large.send(
                     message,
-                    lambda size: self._attempt(delivery, tx, lambda: self._end(delivery, tx, size)),
+                    lambda: self._attempt(
+                        delivery, tx, lambda: self._end(delivery, tx, uploads, size)
+                    ),
                     lambda error: self._refuse(delivery, error, tx),
                 )
                 return
@@ -251,14 +353,15 @@ class IncomingLink(OurLink):
         with session.transactions.within(tx.transaction):
             session.send(message, _nothing)
 
-    def _end(self, delivery: Delivery, tx: OpenTransaction | None, size: int) -> int:
+    def _end(
+        self, delivery: Delivery, tx: OpenTransaction | None, uploads: Uploads, size: int
+    ) -> int:
         """Send a large message whose body is written."""
-        session = self.session
         if tx is None:
-            session.uploads.end(size, self._accepted, delivery)
+            uploads.end(size, self._accepted, delivery)
         else:
-            with session.transactions.within(tx.transaction):
-                session.uploads.end(size, _nothing)
+            with self.session.transactions.within(tx.transaction):
+                uploads.end(size, _nothing)
         return size
 
     def _counted(self, delivery: Delivery, size: int, tx: OpenTransaction | None) -> None:
@@ -270,7 +373,7 @@ class IncomingLink(OurLink):
             delivery.local.data = [tx.id, Described(ulong(ACCEPTED_CODE), [])]
             self._settle(delivery, TRANSACTIONAL)
 
-    def _prepare(self, message: AmqpMessage) -> None:
+    def _prepare(self, message: AmqpMessage | LargeAmqpMessage) -> None:
         if self._address is None:
             if not message.address:
                 raise AmqpError(
@@ -320,6 +423,10 @@ class IncomingLink(OurLink):
         """The link, its session or the connection ends."""
         super().close()
         self._parts.clear()
+        self._arrival = None
+        arrivals, self._arrivals = self._arrivals, []
+        for arrival in arrivals:
+            arrival.drop()
 
 
 def _nothing(error: Exception | None) -> None:

@@ -1,4 +1,7 @@
-"""A large message on its way to a peer: its sections, then its body piece by piece."""
+"""A large message on its way to a peer: its sections, then its body piece by piece.
+
+One of AMQP goes as it is stored; one of Core is converted.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.model.message_types import MessageType
 from broker.protocols.body_stream import BodyStream
+from broker.records.amqp_large_message import LargeAmqpMessage
 from broker.records.core_to_amqp import body_head, body_of, sections_of
 from broker.routing.large_copies import LARGE_COMPRESSED
 
@@ -34,6 +38,9 @@ class LargeDelivery:
         message: with a large body.
         delivery_count: how often it was delivered before.
         on_end: called once it is written.
+
+    Attributes:
+        size: bytes of the body, as it is stored.
     """
 
     def __init__(
@@ -50,22 +57,28 @@ class LargeDelivery:
         self._message = message
         self._delivery_count = delivery_count
         self._on_end = on_end
-        self._is_whole = message.type in _WHOLE
         self._pieces: list[bytes] = []
         self._has_head = False
         body = message.large
         assert body is not None, "it is a large message"
+        is_core = True
+        if isinstance(message, LargeAmqpMessage):
+            is_core, body = False, message.body_to_deliver()
+        self._is_whole = is_core and message.type in _WHOLE
+        self.size = body.size
         self._stream = BodyStream(
             self,  # type: ignore[arg-type] # Of a peer it has what a stream asks for.
             self,  # type: ignore[arg-type] # And of an output.
             body,
             self._head,
             on_end,
-            is_text=message.type == MessageType.TEXT,
-            is_compressed=message.get(LARGE_COMPRESSED) is True,
+            is_text=is_core and message.type == MessageType.TEXT,
+            is_compressed=is_core and message.get(LARGE_COMPRESSED) is True,
         )
 
     def _head(self, size: int, is_text: bool) -> bytes:
+        if isinstance(self._message, LargeAmqpMessage):
+            return self._message.head_to_deliver(self._delivery_count)
         sections = sections_of(self._message, self._connection.clock.now_ms(), self._delivery_count)
         return (
             sections

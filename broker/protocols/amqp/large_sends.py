@@ -1,7 +1,10 @@
-"""Messages that do not fit into a record of the journal: stored as large ones of Core.
+"""Large messages of one session: sent once their body is written.
 
-Artemis does the same. While a body is being written, what comes behind it on the session waits, or
-the order would be lost.
+    of amqpMinLargeMessageSize and more    written while they come: large_arrival.py
+    too large for a record of the journal  stored as large ones of Core, as Artemis does
+
+While a body is being written to its end, what comes behind it on the session waits, or the order
+would be lost.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.protocols.amqp.large_arrival import LargeArrival
     from broker.sessions.session import Session
+    from broker.sessions.uploads import Uploads
 
 __all__ = ["LargeSends"]
 
@@ -43,17 +48,37 @@ class LargeSends:
         """Call it once nothing is being written any more, in the order of the calls."""
         self._waiting.append(callback)
 
+    def complete(
+        self,
+        arrival: LargeArrival,
+        end: Callable[[], object],
+        refused: Callable[[Exception], object],
+    ) -> None:
+        """Write what has come of a message to its end.
+
+        Args:
+            arrival: all of it has come.
+            end: sends it, by `uploads.end()`.
+            refused: called with what went wrong.
+        """
+        self.is_busy = True
+        error = arrival.error
+        if error is not None:
+            self._end(lambda: refused(error))
+        else:
+            self._finish(arrival.uploads, end, refused)
+
     def send(
         self,
         message: Message,
-        end: Callable[[int], object],
+        end: Callable[[], object],
         refused: Callable[[Exception], object],
     ) -> None:
         """Write the body of a message to a place of its own.
 
         Args:
             message: whose body is in memory.
-            end: sends it, by uploads.end() with the size that it is given.
+            end: sends it, by `end()` of the session's uploads.
             refused: called with what went wrong.
         """
         body = bytes(message.body)
@@ -68,21 +93,24 @@ class LargeSends:
             failure = error
             self._end(lambda: refused(failure))
             return
-        self._finish(len(body), end, refused)
+        self._finish(uploads, end, refused)
 
     def _finish(
-        self, size: int, end: Callable[[int], object], refused: Callable[[Exception], object]
+        self,
+        uploads: Uploads,
+        end: Callable[[], object],
+        refused: Callable[[Exception], object],
     ) -> None:
         if self._is_closed:
             return
         try:
-            if not self._session.uploads.finish(lambda: self._finish(size, end, refused)):
+            if not uploads.finish(lambda: self._finish(uploads, end, refused)):
                 return
         except (BrokerError, JournalError) as error:
             failure = error
             self._end(lambda: refused(failure))
             return
-        self._end(lambda: end(size))
+        self._end(end)
 
     def _end(self, then: Callable[[], object]) -> None:
         self.is_busy = False

@@ -130,14 +130,14 @@ class OutgoingLink(OurLink):
         consumer = self.consumer
         if error is not None or self.is_closed or consumer.is_closed:
             return
-        if self._is_streaming():
+        if self._is_streaming() or self._is_congested or self._connection.peer.is_paused:
             # Behind it.
             return
         if not consumer.is_paused:
             consumer.queue.prompt(consumer)
             if consumer.after_read(lambda: self._drain(None)):
                 return
-        if self._is_streaming():
+        if self._is_streaming() or self._is_congested or self._is_being_written():
             return
         self._is_draining = False
         if self._link.drain_mode:
@@ -147,6 +147,12 @@ class OutgoingLink(OurLink):
 
     def _is_streaming(self) -> bool:
         return self._stream is not None
+
+    def _is_being_written(self) -> bool:
+        """Whether the peer's window is full: the engine forgets a drained() ahead of what waits."""
+        if self._engine_session.outgoing_bytes:
+            self._connection.flush()
+        return bool(self._engine_session.outgoing_bytes)
 
     # --- deliveries ---------------------------------------------------------------------------
 
@@ -190,8 +196,6 @@ class OutgoingLink(OurLink):
         self._connection.flush_later()
 
     def _begin_large(self, message: Message, before: int) -> int:
-        body = message.large
-        assert body is not None, "it is a large message"
         delivery = self._new_delivery(message.message_id)
         self.consumer.pause()
         self._stream = LargeDelivery(
@@ -203,7 +207,7 @@ class OutgoingLink(OurLink):
         )
         # Behind this turn of the queue.
         self._connection.timers.call_soon(self._stream.go_on)
-        return body.size
+        return self._stream.size
 
     def _streamed(self, delivery: Delivery) -> None:
         self._stream = None
@@ -355,6 +359,8 @@ class OutgoingLink(OurLink):
             self._stream.go_on()
         elif not self._is_congested:
             self.consumer.go_on()
+            if self._is_draining:
+                self._drain(None)
 
     def relieve(self) -> None:
         """Something was written: go on where less waits now."""
@@ -365,6 +371,8 @@ class OutgoingLink(OurLink):
                 self.go_on()
         elif self._stream is not None and waiting <= WAITING_MAX // 2:
             self._stream.go_on()
+        if self._is_draining and not self._engine_session.outgoing_bytes:
+            self._drain(None)
 
     def close(self) -> None:
         """The link, its session or the connection ends."""

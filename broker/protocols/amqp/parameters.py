@@ -31,7 +31,7 @@ PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
     "amqpMinLargeMessageSize": AcceptorParameter(
         INT,
         102400,
-        "Without effect: a message that does not fit into a record of the journal is large.",
+        "Bytes from which a message is large, kept in a place of its own; -1 none is.",
     ),
     "amqpDuplicateDetection": AcceptorParameter(
         BOOLEAN, True, "Whether the application property `_AMQ_DUPL_ID` is a duplicate id."

@@ -173,6 +173,30 @@ async def test_a_drained_link_has_what_there_was(tmp_path):
         assert (await queue.get()).body == "3"
 
 
+class OneSession:
+    """Where a client's links are: in a session that takes so many bytes at once."""
+
+    def __init__(self, connection, capacity):
+        self._session = connection.session()
+        self._session.incoming_capacity = capacity
+        self._session.open()
+
+    def session(self, context):
+        return self._session
+
+
+@asynchronous
+async def test_a_drained_link_has_what_there_was_also_if_the_peer_takes_little_at_once(tmp_path):
+    body = "x" * 20_000
+    async with serving(tmp_path) as broker, Client.of(broker, max_frame_size=8192) as client:
+        await client.send("q", *[body] * 60)
+        connection = client.connection.conn
+        connection._session_policy = OneSession(connection, 5 * 8192)
+        queue = await client.receiver("q", credit=0)
+        assert await drained(client, queue, 100) == [body] * 60
+        assert await drained(client, queue, 10) == []
+
+
 @asynchronous
 async def test_a_selector_chooses_by_headers_properties_and_annotations(tmp_path):
     async with serving(tmp_path) as broker, Client.of(broker) as client:
