@@ -10,6 +10,7 @@ take the place of those of the file (`reencoded`).
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, Self
 
 from broker.model.encoding import Body, BodyReader, BodyWriter
@@ -33,6 +34,7 @@ from broker.records.amqp_to_core import (
 )
 from broker.records.noted_properties import NotedProperties
 from broker.records.stored_messages import AmqpLargeMessage, read_message, write_message
+from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from broker.model.large_body import LargeBody
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from broker.records.amqp_to_core import CoreContent
 
 __all__ = ["LargeAmqpMessage"]
+
+log = logging.getLogger("broker")
 
 _NULL: Final = b"\x40"
 _NAMES: Final = ("header", "message_annotations", "properties", "application_properties")
@@ -205,9 +209,16 @@ class LargeAmqpMessage(NotedProperties):
             value = AmqpLargeBody(value, self.body_at, self._content_type)
             if value.stored.size > self.body_at:
                 # One that was there before says what it is.
-                kind, encoding = value.look()
-                self._take_type(kind, encoding)
+                self._take_type(*self._look_at(value))
         Message.large.__set__(self, value)  # type: ignore[attr-defined] # It is a property.
+
+    def _look_at(self, body: AmqpLargeBody) -> tuple[int, int]:
+        try:
+            return body.look()
+        except JournalIOError as error:
+            # No reason not to start; who reads it is told again.
+            log.error("AMQ222051: large message %d cannot be read: %s", self.message_id, error)
+            return MessageType.BYTES, 0
 
     def _take_type(self, kind: int, encoding: int) -> None:
         if self.type != kind:

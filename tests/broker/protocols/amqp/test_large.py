@@ -130,6 +130,29 @@ async def test_it_survives_restarts(tmp_path):
         await until(lambda: not files(tmp_path))
 
 
+@asynchronous
+async def test_one_that_cannot_be_read_keeps_the_broker_from_nothing(tmp_path, caplog):
+    async with serving(tmp_path) as broker, Client.of(broker) as client:
+        sender = await client.sender("q", Capability("queue"))
+        await sender.send(large())
+        await sender.send(Message("behind it", durable=True))
+    (name,) = files(tmp_path)
+    path = tmp_path / "large" / name
+    content = path.read_bytes()
+    path.unlink()
+    # No file that can be read, and no missing one.
+    path.mkdir()
+    async with serving(tmp_path) as broker:
+        assert len(waiting(broker)) == 2
+        assert "cannot be read" in caplog.text
+    path.rmdir()
+    path.write_bytes(content)
+    async with serving(tmp_path) as broker, Client.of(broker) as client:
+        receiver = await client.receiver("q")
+        assert bytes((await receiver.get()).body) == DATA
+        assert (await receiver.get()).body == "behind it"
+
+
 @pytest.mark.parametrize("is_commit", [True, False])
 @asynchronous
 async def test_a_transaction_takes_it_or_leaves_no_file(tmp_path, is_commit):
