@@ -130,14 +130,13 @@ class OutgoingLink(OurLink):
         consumer = self.consumer
         if error is not None or self.is_closed or consumer.is_closed:
             return
-        if self._is_streaming() or self._is_congested or self._connection.peer.is_paused:
-            # Behind it.
+        if self._is_behind() or self._connection.peer.is_paused:
             return
         if not consumer.is_paused:
             consumer.queue.prompt(consumer)
             if consumer.after_read(lambda: self._drain(None)):
                 return
-        if self._is_streaming() or self._is_congested or self._is_being_written():
+        if self._is_behind() or self._is_being_written():
             return
         self._is_draining = False
         if self._link.drain_mode:
@@ -145,8 +144,9 @@ class OutgoingLink(OurLink):
             self._link.drained()
             self._connection.flush_later()
 
-    def _is_streaming(self) -> bool:
-        return self._stream is not None
+    def _is_behind(self) -> bool:
+        """Whether more comes before the answer to a drain."""
+        return self._stream is not None or self._is_congested
 
     def _is_being_written(self) -> bool:
         """Whether the peer's window is full: the engine forgets a drained() ahead of what waits."""
