@@ -79,6 +79,26 @@ class _TextCursor:
         self.data = b""
 
 
+class _ArrivingText:
+    """The size of a text that comes, in the encoding of Core.
+
+    Args:
+        content_size: bytes of UTF-8 that come.
+    """
+
+    def __init__(self, content_size: int) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._left = content_size
+        self._size = _TEXT_HEADER_SIZE
+
+    def take(self, data: bytes) -> int:
+        """Count the next bytes; the size of all, -1 before they have come."""
+        data = data[: self._left]
+        self._left -= len(data)
+        self._size += len(self._decoder.decode(data, not self._left).encode("utf-16-le"))
+        return -1 if self._left else self._size
+
+
 class AmqpLargeBody:
     """See the module's text. Implements `LargeBody`, and `LargeCopy` of one that comes.
 
@@ -100,9 +120,28 @@ class AmqpLargeBody:
         self._kind = MessageType.BYTES
         self._prefix = b""
         self._size = -1
+        self._arriving: _ArrivingText | None = None
         self._cursors: list[_TextCursor] = []
         self._holders = 0
         self._whole: bytes | None = None
+
+    # --- while it comes -----------------------------------------------------------------------
+
+    def begin(self, start: bytes) -> None:
+        """Note what is stored first, so that nobody has to read a text to count it.
+
+        Args:
+            start: where the body has begun.
+        """
+        found = body_start(start[self._body_at :])
+        if found is not None and found.section == "value" and found.type == "string":
+            self._arriving = _ArrivingText(found.content_size)
+            self.append(start[self._body_at + found.content_at :])
+
+    def append(self, data: bytes) -> None:
+        """Note what is stored next; it has begun."""
+        if self._arriving is not None and self._size < 0:
+            self._size = self._arriving.take(data)
 
     # --- what is there ------------------------------------------------------------------------
 
@@ -151,7 +190,7 @@ class AmqpLargeBody:
 
     @property
     def size(self) -> int:
-        """Bytes, as Core's consumers get them; a text is counted by reading it."""
+        """Bytes, as Core's consumers get them; after a restart a text is counted by reading it."""
         if self._size < 0:
             self.stored.hold()
             try:
@@ -293,7 +332,9 @@ class AmqpLargeBody:
 
     def copy(self, message_id: int) -> AmqpLargeBody:
         """See LargeBody."""
-        return AmqpLargeBody(self.stored.copy(message_id), self._body_at, self._content_type)
+        made = AmqpLargeBody(self.stored.copy(message_id), self._body_at, self._content_type)
+        made._size = self._size
+        return made
 
     def delete(self) -> None:
         """See LargeBody."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError
+from broker.records.amqp_large_body import AmqpLargeBody
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -50,9 +51,16 @@ class LargeArrival:
 
     def append(self, data: bytes) -> None:
         """Take the next bytes."""
+        is_first = not self.size
         self.size += len(data)
         if self.error is not None:
             return
+        body = self.message.large
+        assert isinstance(body, AmqpLargeBody), "it was begun"
+        if is_first:
+            body.begin(data)
+        else:
+            body.append(data)
         try:
             for start in range(0, len(data), _CHUNK_SIZE):
                 self.uploads.append(data[start : start + _CHUNK_SIZE])

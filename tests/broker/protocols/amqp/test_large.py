@@ -5,10 +5,11 @@ import contextlib
 import pytest
 from proton import Delivery, Message, symbol
 
-from broker.model.bodies import decode_map, decode_stream, decode_text
+from broker.model.bodies import decode_map, decode_stream, decode_text, encode_text
 from broker.model.routing_type import RoutingType
 from broker.records.amqp_large_message import LargeAmqpMessage
 from broker.settings.settings import AddressFullPolicy
+from broker.storage.large_files import LargeFile
 from tests.broker.protocols.amqp.client import (
     Capability,
     Client,
@@ -98,6 +99,23 @@ async def test_a_core_consumer_reads_its_body(tmp_path, kind):
             expected = bytes(expected)
         assert READ[kind](body) == expected
         await until(lambda: not files(tmp_path))
+
+
+@pytest.mark.parametrize("text", [TEXT, "x" * 300_000, "𝄞" * 100_000])
+@asynchronous
+async def test_nobody_reads_a_text_to_count_it(tmp_path, monkeypatch, text):
+    async with serving(tmp_path) as broker, Client.of(broker) as client:
+        await (await client.sender("q", Capability("queue"))).send(large(text))
+        (message,) = waiting(broker)
+        body = message.large
+        with monkeypatch.context() as patch:
+            patch.setattr(LargeFile, "read", lambda *_: pytest.fail("it was read"))
+            counted = body.size
+            copied = message.copy().large.size
+        assert counted == copied == len(encode_text(text))
+    async with serving(tmp_path) as broker:
+        (message,) = waiting(broker)
+        assert message.large.size == counted
 
 
 @pytest.mark.parametrize(("limit", "is_large"), [(1000, True), (-1, False), (10_000, False)])
