@@ -5,6 +5,8 @@ import functools
 
 # A loaded machine is slow; a test that hangs shall still end.
 TIMEOUT_S = 120
+# Of a test whose rounds `make soak` multiplies, in full.
+SOAK_TIMEOUT_S = 3600
 
 
 def asynchronous(test):
@@ -12,8 +14,12 @@ def asynchronous(test):
 
     @functools.wraps(test)
     def run(*arguments, **named):
+        timeout_s = TIMEOUT_S
+        if "effort" in named:
+            timeout_s = named["effort"](SOAK_TIMEOUT_S, least=TIMEOUT_S)
+
         async def limited():
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 await test(*arguments, **named)
 
         asyncio.run(limited())
