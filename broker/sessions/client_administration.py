@@ -16,7 +16,6 @@ from broker.sessions.queries import AddressQuery, QueueQuery
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker.model.address import WildcardConfiguration
     from broker.model.routing_type import RoutingType
     from broker.ports import Management, Settings
     from broker.queues.queue import Queue
@@ -82,11 +81,6 @@ class ClientAdministration:
         As long as it is the same, what was found out about a name holds.
         """
         return self._addresses.version
-
-    @property
-    def wildcards(self) -> WildcardConfiguration:
-        """How names with wildcards are written."""
-        return self._addresses.wildcards
 
     def create_address(
         self, name: str, routing_types: Iterable[RoutingType], *, is_auto_created: bool

@@ -15,7 +15,6 @@ from broker.storage.manager cimport StorageManager
 
 @cython.final
 cdef class Session:
-    cdef dict __dict__
     cdef object __weakref__
     cdef object _history
     cdef object _large
@@ -41,10 +40,20 @@ cdef class Session:
     cdef public bint acknowledges_alone
     cdef public dict consumers
     cdef public OperationContext context
+    cdef public object created_ms
+    cdef public bint is_closed
+    cdef public bint is_started
+    cdef public dict metadata
     cdef public object name
     cdef public object options
+    cdef public object origin
+    cdef public dict producers
     cdef public bint sends_alone
+    cdef public object settlement
+    cdef public object temporary
+    cdef public object transactions
     cdef public object user
+    cdef public object wildcards
 
     cpdef object new_id(self)
     cpdef object prewarm(self, Message message)

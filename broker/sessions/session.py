@@ -94,6 +94,7 @@ class Session:
         settlement: how single messages are accepted, released, modified, rejected and expired.
         transactions: of a session whose requests count alone otherwise.
         context: what callers wait by.
+        wildcards: how names with wildcards are written.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class Session:
     ) -> None:
         self._postoffice = postoffice
         self._addresses = postoffice.addresses
+        self.wildcards = postoffice.addresses.wildcards
         self._queue_administration = administration
         self._dead_letters = dead_letters
         self._xa_transactions = transactions
@@ -174,10 +176,9 @@ class Session:
     @property
     def uploads(self) -> Uploads:
         """Large messages whose bodies come in parts."""
-        uploads = self._uploads
-        if uploads is None:
-            uploads = self._uploads = self.new_uploads()
-        return uploads
+        if self._uploads is None:
+            self._uploads = self.new_uploads()
+        return self._uploads
 
     def new_uploads(self) -> Uploads:
         """Make one more place for a large message that comes beside others; its owner drops it."""
@@ -191,9 +192,8 @@ class Session:
     @property
     def administration(self) -> ClientAdministration:
         """Queues and addresses that the client makes, removes and asks about."""
-        administration = self._administration
-        if administration is None:
-            administration = self._administration = ClientAdministration(
+        if self._administration is None:
+            self._administration = ClientAdministration(
                 self,
                 self._permissions,
                 self._postoffice,
@@ -202,7 +202,7 @@ class Session:
                 self._settings,
                 self._management,
             )
-        return administration
+        return self._administration
 
     @property
     def own_queues(self) -> OwnQueues:
@@ -212,10 +212,9 @@ class Session:
     @property
     def xa(self) -> XaResource:
         """Branches of transactions that a manager names."""
-        xa = self._xa
-        if xa is None:
-            xa = self._xa = XaResource(self._transaction, self._xa_transactions)
-        return xa
+        if self._xa is None:
+            self._xa = XaResource(self._transaction, self._xa_transactions)
+        return self._xa
 
     @property
     def default_address(self) -> str | None:

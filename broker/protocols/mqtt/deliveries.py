@@ -114,7 +114,7 @@ class Deliveries:
         self._timers = timers
         self._clock = clock
         self._on_ended = on_ended
-        self._wildcards = session.administration.wildcards
+        self._wildcards = session.wildcards
         self._stream: BodyStream | None = None
         # As many are on their way as the client takes.
         self._is_full = False

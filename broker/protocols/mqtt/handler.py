@@ -107,6 +107,7 @@ class MqttConnection:
         self._user: str | None = None
         self._will: Will | None = None
         self._packet: Packet | None = None
+        self._publishing: Publishing | None = None
         self._flow = Flow(peer, self._take_next, self._attempt)
 
     # Methods bound once for each connection would be a quarter of a KiB.
@@ -155,7 +156,7 @@ class MqttConnection:
             return False
         if isinstance(found, Part):
             if self._session is not None:
-                self._attempt(self._publishing.append, found)
+                self._attempt(self._publisher.append, found)
         else:
             self._packet = found
             self._attempt(self._take)
@@ -241,16 +242,6 @@ class MqttConnection:
             own_addresses=self._sessions.own_addresses,
             prefixes=agreement.prefixes,
         )
-        self._publishing = Publishing(
-            self,
-            session,
-            state,
-            self._version,
-            clock=clock,
-            new_producer=self._sessions.new_producer,
-            parameters=self._parameters,
-            prefixes=agreement.prefixes,
-        )
         size: int = self._parameters["maximumPacketSize"]
         self._framing.limits = Limits(
             VARIABLE_MAX if size < 0 else size,
@@ -284,10 +275,27 @@ class MqttConnection:
         assert self._state is not None, "it has logged in"
         return self._state
 
+    @property
+    def _publisher(self) -> Publishing:
+        """What publishes; a client that only listens has none."""
+        found = self._publishing
+        if found is None:
+            found = self._publishing = Publishing(
+                self,
+                self._in_use,
+                self._state_in_use,
+                self._version,
+                clock=self._sessions.clock,
+                new_producer=self._sessions.new_producer,
+                parameters=self._parameters,
+                prefixes=self._agreement.prefixes,
+            )
+        return found
+
     # --- the other packets --------------------------------------------------------------------
 
     def _publish(self, packet: Publish) -> None:
-        self._publishing.publish(packet, self._take)
+        self._publisher.publish(packet, self._take)
 
     def _acknowledgement(self, packet: Acknowledgement) -> None:
         if packet.type is PacketType.PUBACK:
@@ -295,7 +303,7 @@ class MqttConnection:
         elif packet.type is PacketType.PUBREC:
             self._deliveries.received(packet)
         elif packet.type is PacketType.PUBREL:
-            self._publishing.release(packet)
+            self._publisher.release(packet)
         else:
             self._deliveries.completed(packet)
 

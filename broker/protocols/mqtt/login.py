@@ -145,7 +145,7 @@ def _check_will(session: Session, will: Will | None, prefixes: Prefixes) -> None
     if will is None:
         return
     check_topic(will.topic)
-    wildcards = session.administration.wildcards
+    wildcards = session.wildcards
     to = destination_of(will.topic, wildcards, prefixes, ReasonCode.TOPIC_NAME_INVALID)
     if to.address.startswith(OWN_PREFIX):
         raise MqttError(ReasonCode.NOT_AUTHORIZED, f"a will to {will.topic}")

@@ -128,7 +128,7 @@ class Publishing:
         self._version = version
         self._clock = clock
         self._prefixes = prefixes
-        self._wildcards = session.administration.wildcards
+        self._wildcards = session.wildcards
         self._producers = Producers(new_producer)
         self._aliases: dict[int, str] = {}
         self._alias_max: int = max(parameters["topicAliasMaximum"], 0)

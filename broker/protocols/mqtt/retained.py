@@ -96,7 +96,7 @@ def give_retained(session: Session, pattern: str, queue: str, now_ms: int) -> No
         BrokerError: the disk is full.
         JournalError: the storage has failed.
     """
-    own, wildcards = session.own_queues, session.administration.wildcards
+    own, wildcards = session.own_queues, session.wildcards
     if wildcards.is_wild(pattern):
         matcher = Matcher(wildcards)
         is_wild_first = pattern[0] in (wildcards.single_word, wildcards.any_words)

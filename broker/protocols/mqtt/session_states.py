@@ -114,7 +114,7 @@ class SessionStates:
     def _load_subscriptions(self, own: Session, state: SessionState, message: Message) -> None:
         for filter, identifier in read_subscriptions(message.body):
             share, plain = split_shared(filter.text)
-            address = address_of(plain, own.administration.wildcards)
+            address = address_of(plain, own.wildcards)
             queue = f"{state.client_id if share is None else share}.{address}"
             state.subscriptions[filter.text] = Subscribed(filter, identifier, queue, share)
 

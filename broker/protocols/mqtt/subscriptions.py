@@ -110,7 +110,7 @@ class Subscriptions:
         self._clock = clock
         self._own_addresses = own_addresses
         self._prefixes = prefixes
-        self._wildcards = session.administration.wildcards
+        self._wildcards = session.wildcards
         self.by_consumer: dict[int, Active] = {}
         self._by_filter: dict[str, Active] = {}
 

@@ -40,7 +40,7 @@ def send_will(sessions: Sessions, state: SessionState) -> None:
     try:
         address, by_prefix = destination_of(
             will.topic,
-            session.administration.wildcards,
+            session.wildcards,
             left.prefixes,
             ReasonCode.TOPIC_NAME_INVALID,
         )

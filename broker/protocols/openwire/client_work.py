@@ -141,7 +141,7 @@ class ClientWork:
         self._sessions: dict[int, Session] = {_OWN_SESSION: self.session}
         self._producers: dict[ProducerId, c.ProducerInfo] = {}
         self._advised: dict[ConsumerId, AdvisoryConsumer] = {}
-        self._destinations = Destinations(self.session.administration)
+        self._destinations = Destinations(self.session.administration, self.session.wildcards)
         self._transactions = Transactions(self.session)
         parameters = connection.parameters
         self._consumers = ConsumerWork(

@@ -150,10 +150,14 @@ class Destinations:
 
     Args:
         administration: of its session.
+        wildcards: how addresses are written.
     """
 
-    def __init__(self, administration: ClientAdministration) -> None:
+    def __init__(
+        self, administration: ClientAdministration, wildcards: WildcardConfiguration
+    ) -> None:
         self._administration = administration
+        self._wildcards = wildcards
         self._known: set[tuple[str, RoutingType]] = set()
         self._known_version = -1
 
@@ -169,7 +173,7 @@ class Destinations:
         """
         name = destination.physical_name or ""
         if is_consumer and not (is_temporary(destination) or is_advisory(destination)):
-            name = _pattern(name, self._administration.wildcards)
+            name = _pattern(name, self._wildcards)
         address, queue = split_fqqn(name)
         if not address or queue == "":
             raise OpenWireError(f"the destination {name!r} names nothing", INVALID_DESTINATION)

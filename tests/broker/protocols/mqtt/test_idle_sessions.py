@@ -37,7 +37,7 @@ SPARE = 300
 KIB = 1024
 # Bytes of the broker's memory: 6 KiB are promised for a session. A subscription is a queue more,
 # and a consumer while its client is there.
-EACH_MAX = {"connected": 6 * KIB, "subscribed": 16 * KIB, "waiting": 12 * KIB}
+EACH_MAX = {"connected": 6 * KIB, "subscribed": 15 * KIB, "waiting": 8 * KIB}
 
 
 @pytest.fixture
