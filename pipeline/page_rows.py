@@ -200,7 +200,9 @@ def _row(place: Place, entry: PageEntry, data: bytes, *, is_prepared: bool) -> d
         row["state"] = "prepared"
     reader = BodyReader(memoryview(data)[entry.message_at : entry.message_at + entry.message_size])
     try:
-        row |= content_of(LargeCoreMessage.read(reader) if entry.is_large_core else read_message(reader))
+        row |= content_of(
+            LargeCoreMessage.read(reader) if entry.is_large_core else read_message(reader)
+        )
     except RecordFormatError as error:
         row["damage"] = str(error)
     if row.get("is_large"):

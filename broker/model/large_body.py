@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LargeBody", "LargeCopy", "ReadableBody"]
+__all__ = ["LARGE_COMPRESSED", "LARGE_SIZE", "LargeBody", "LargeCopy", "ReadableBody"]
+
+# Properties of Core's large messages.
+LARGE_SIZE: Final = "_AMQ_LARGE_SIZE"
+# Its body is as its client compressed it, and its size is that of before.
+LARGE_COMPRESSED: Final = "_AMQ_LARGE_COMPRESSED"
 
 
 class ReadableBody(Protocol):

@@ -155,6 +155,8 @@ class Message(MessageForm):
     @large.setter
     def large(self, value: LargeBody | None) -> None:
         self._with_parts().large = value
+        if value is not None:
+            self.is_large = True
 
     # Properties.
 

@@ -8,7 +8,7 @@ import zlib
 from typing import TYPE_CHECKING, Final
 
 from broker.model.encoding import RecordFormatError
-from broker.routing.large_copies import LARGE_COMPRESSED
+from broker.model.large_body import LARGE_COMPRESSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

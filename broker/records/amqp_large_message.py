@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Final, Self
 
 from broker.model.encoding import Body, BodyReader, BodyWriter
+from broker.model.large_body import LARGE_SIZE
 from broker.model.message import Message
 from broker.model.message_types import MessageType
 from broker.model.properties import PropertyType
@@ -255,6 +256,15 @@ class LargeAmqpMessage(NotedProperties):
             self._priority_said = self.priority
             self._is_reencoded = True
             self._head = with_priority(self._head, self.priority)
+
+    # --- what a Core consumer gets ------------------------------------------------------------
+
+    def encode_headers(self) -> bytes:
+        """Give headers and properties of Core, with the body's size: its JMS client asks for it."""
+        large = self.large
+        if large is not None and self.get(LARGE_SIZE) is None:
+            self.note(LARGE_SIZE, PropertyType.LONG, large.size)
+        return super().encode_headers()
 
     # --- records ------------------------------------------------------------------------------
 

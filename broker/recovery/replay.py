@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ErrorCode
 from broker.model.encoding import RecordFormatError
+from broker.model.large_body import LARGE_COMPRESSED, LARGE_SIZE
 from broker.model.message import Message
 from broker.model.wire import RecordType
 from broker.recovery.loaded_messages import decode_message
-from broker.routing.large_copies import LARGE_COMPRESSED, LARGE_SIZE, LOOK_AGAIN_S, await_body
+from broker.routing.large_copies import LOOK_AGAIN_S, await_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

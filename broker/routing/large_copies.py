@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.model.large_body import LARGE_SIZE
 from broker.model.properties import PropertyType
 from journal.errors import JournalIOError
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIVERT_DEPTH_MAX",
-    "LARGE_COMPRESSED",
-    "LARGE_SIZE",
     "LOOK_AGAIN_S",
     "BodyCopies",
     "await_body",
@@ -40,9 +39,6 @@ __all__ = [
     "keep_as_large",
 ]
 
-LARGE_SIZE: Final = "_AMQ_LARGE_SIZE"
-# Its body is as its client compressed it, and its size is that of before.
-LARGE_COMPRESSED: Final = "_AMQ_LARGE_COMPRESSED"
 LOOK_AGAIN_S: Final = 0.02
 # Diverts may lead to diverts; a loop of them is the user's, but it must end.
 DIVERT_DEPTH_MAX: Final = 16

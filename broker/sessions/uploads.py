@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.model.large_body import LARGE_SIZE
 from broker.model.properties import PropertyType
-from broker.routing.large_copies import LARGE_SIZE
 from broker.sessions.sender import SendingSession
 from journal.errors import JournalIOError
 

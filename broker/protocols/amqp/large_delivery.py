@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.model.large_body import LARGE_COMPRESSED
 from broker.model.message_types import MessageType
 from broker.protocols.body_stream import BodyStream
 from broker.records.amqp_large_message import LargeAmqpMessage
 from broker.records.core_to_amqp import body_head, body_of, sections_of
-from broker.routing.large_copies import LARGE_COMPRESSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,6 +15,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError
+from broker.model.large_body import LARGE_COMPRESSED
 from broker.model.message import Message
 from broker.model.message_types import MessageType
 from broker.model.properties import Property, PropertyType
@@ -28,7 +29,6 @@ from broker.protocols.mqtt.properties import NO_PROPERTIES, PropertyId
 from broker.protocols.mqtt.reason_codes import FAILURE, ReasonCode
 from broker.protocols.mqtt.session_states import RELEASE_PREFIX
 from broker.protocols.mqtt.topics import topic_of
-from broker.routing.large_copies import LARGE_COMPRESSED
 from broker.settings.queue_defaults import QueueRequest
 from journal.errors import JournalError
 

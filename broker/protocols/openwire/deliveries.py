@@ -10,12 +10,12 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from broker.model.encoding import RecordFormatError
+from broker.model.large_body import LARGE_COMPRESSED
 from broker.protocols.large_content import LargeContent, unpacked
 from broker.protocols.openwire.commands import MessageDispatch
 from broker.protocols.openwire.consumers import Delivery
 from broker.protocols.openwire.delivered_message import delivered_message, message_id_of
 from broker.protocols.openwire.property_names import CLIENT_ID
-from broker.routing.large_copies import LARGE_COMPRESSED
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:

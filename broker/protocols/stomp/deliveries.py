@@ -10,10 +10,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError
+from broker.model.large_body import LARGE_COMPRESSED
 from broker.protocols.body_stream import BodyStream
 from broker.protocols.large_content import unpacked
 from broker.protocols.stomp.message_frame import body_of, is_text, message_head
-from broker.routing.large_copies import LARGE_COMPRESSED
 from journal.errors import JournalError
 
 if TYPE_CHECKING:

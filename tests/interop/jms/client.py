@@ -69,11 +69,12 @@ class ScenarioClient:
         class_path: of the program.
         program: its class.
         url: of the broker.
+        options: of the JVM.
     """
 
-    def __init__(self, class_path, program, url):
+    def __init__(self, class_path, program, url, options=()):
         self._process = subprocess.Popen(
-            [tool("java"), "-cp", class_path, program, url],
+            [tool("java"), *options, "-cp", class_path, program, url],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
