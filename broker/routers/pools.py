@@ -125,6 +125,11 @@ class Pool:
 
     # --- who waits for the quorum -------------------------------------------------------------
 
+    @property
+    def waiting_count(self) -> int:
+        """How many clients are held."""
+        return len(self._waiting)
+
     def wait(self, release: Callable[[], object]) -> None:
         """Call `release` once the quorum is there, or quorum-timeout is over: not before."""
         timeout_s = self.config.quorum_timeout_ms / 1000

@@ -214,6 +214,51 @@ async def test_members_of_a_cluster_are_targets_and_are_not_routed_themselves(tm
 
 
 @asynchronous
+async def test_brokers_that_discovery_hears_are_targets(tmp_path):
+    folder = tmp_path / "heard"
+    folder.mkdir()
+    endpoint = f'<endpoint name="shared-folder"><property key="path" value="{folder}"/></endpoint>'
+    told = (
+        '<broadcast-groups><broadcast-group name="b"><broadcast-period>50</broadcast-period>'
+        f"<connector-ref>to1</connector-ref>{endpoint}</broadcast-group></broadcast-groups>"
+    )
+    heard = (
+        f'<discovery-groups><discovery-group name="d">{endpoint}</discovery-group>'
+        "</discovery-groups>"
+    )
+    pool = (
+        "<pool><check-period>100</check-period>"
+        '<discovery-group-ref discovery-group-name="d"/></pool>'
+    )
+    async with serving(tmp_path) as brokers:
+        await brokers.start(0, router(FIRST + pool), more=heard)
+        await brokers.start(1, more=told)
+        await brokers.ready(0, 1)
+
+        async with connecting(brokers.uri(0), "c") as client:
+            assert await place_of(client) == brokers.ports[1]
+        await brokers.stop(1)
+        await brokers.ready(0, 0)
+
+
+@asynchronous
+async def test_a_broker_stops_while_a_client_is_held(tmp_path):
+    more = "<quorum-timeout>60000</quorum-timeout>"
+    async with serving(tmp_path) as brokers:
+        broker = await brokers.start(0, router(FIRST + static_pool(["to1"], more)))
+        reader, writer = await asyncio.open_connection(HOST, brokers.ports[0])
+        writer.write(b"ARTEMIS")
+        pool = broker.clients.routers.by_name["r"].pool
+        await until(lambda: pool.waiting_count == 1)
+
+        await brokers.stop(0)
+
+        assert pool.waiting_count == 0
+        await reader.read()
+        writer.close()
+
+
+@asynchronous
 async def test_an_acceptor_whose_router_is_missing_does_not_start():
     broker = Broker(BrokerOptions(acceptors=(AcceptorOptions(host=HOST, port=0, router="x"),)))
 
