@@ -56,7 +56,7 @@ class ClusterManager:
     Attributes:
         connections: cluster connections that have a connector, by their names.
         broadcast_groups: by name.
-        discovery_groups: by name; those that nobody uses are not started.
+        discovery_groups: by name; unused ones are not started.
         topologies: of cluster connections, by their names, in the order of the configuration.
     """
 

@@ -133,7 +133,7 @@ class ConnectionRouters:
                 await router.pool.start()
 
     async def stop(self) -> None:
-        """Look for none any more; whoever waits for one is let go. Idempotent."""
+        """Look for none any more, and hold no client. Idempotent."""
         for router in self.by_name.values():
             if router.pool is not None:
                 await router.pool.stop()

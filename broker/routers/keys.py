@@ -39,6 +39,7 @@ class RoutedClient:
 def key_of(key_type: KeyType, key_filter: re.Pattern[str] | None, client: RoutedClient) -> str:
     """Give the key of a client.
 
+    >>> import re
     >>> client = RoutedClient(remote="10.0.0.7:50123", client_id="FOO_1")
     >>> key_of(KeyType.SOURCE_IP, None, client), key_of(KeyType.USER_NAME, None, client)
     ('10.0.0.7', 'NULL')

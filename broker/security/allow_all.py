@@ -50,7 +50,7 @@ class AllowAll:
         return []
 
     def roles_of(self, user: str | None) -> frozenset[str]:
-        """Nobody has a role."""
+        """No user has a role."""
         return frozenset()
 
     def forget(self) -> None:
