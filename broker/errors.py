@@ -117,6 +117,9 @@ _MESSAGE_IDS = {
     # Thrown as IllegalArgumentException there: what reaches the client is code 0.
     "routing_type_not_supported": (229207, ErrorCode.INTERNAL_ERROR),
     "invalid_queue_name": (229216, ErrorCode.ILLEGAL_STATE),
+    "redirected": (229237, ErrorCode.ROUTING_EXCEPTION),
+    "router_not_ready": (229238, ErrorCode.ROUTING_EXCEPTION),
+    "router_rejected": (229240, ErrorCode.REMOTE_DISCONNECT),
     "duplicate_id": (222059, ErrorCode.DUPLICATE_ID_REJECTED),
 }
 

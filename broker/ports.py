@@ -108,6 +108,9 @@ class Security(Protocol):
     def roles(self, address: str) -> list[dict[str, object]]:
         """Give the roles named for an address, each with what it may do there."""
 
+    def roles_of(self, user: str | None) -> frozenset[str]:
+        """Give the roles of a user at the last login; none for one who has not logged in."""
+
     def forget(self) -> None:
         """Ask for users and permissions anew."""
 

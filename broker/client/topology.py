@@ -8,10 +8,20 @@ from broker.discovery.topology import Departure, Member
 from broker.discovery.topology import Topology as Members
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from broker.model.transport_configuration import TransportConfiguration
     from broker.protocols.core.packet_cluster import ClusterTopology
 
-__all__ = ["Member", "Topology"]
+__all__ = ["Member", "Topology", "distinct"]
+
+
+def distinct(connectors: Iterable[TransportConfiguration]) -> list[TransportConfiguration]:
+    """Give the connectors in their order; of several to one place the first one."""
+    found: dict[tuple[str, int], TransportConfiguration] = {}
+    for one in connectors:
+        found.setdefault((one.host, one.port), one)
+    return list(found.values())
 
 
 class Topology(Members):

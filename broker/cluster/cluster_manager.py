@@ -56,7 +56,7 @@ class ClusterManager:
     Attributes:
         connections: cluster connections that have a connector, by their names.
         broadcast_groups: by name.
-        discovery_groups: by name; those that no cluster connection uses are not started.
+        discovery_groups: by name; unused ones are not started.
         topologies: of cluster connections, by their names, in the order of the configuration.
     """
 
@@ -162,7 +162,7 @@ class ClusterManager:
             )
         for connection in self._config.cluster_connections:
             if connection.discovery_group_ref in self.discovery_groups:
-                await self._start_discovery(connection.discovery_group_ref)
+                await self.start_discovery(connection.discovery_group_ref)
 
     def _join(self, config: ClusterConnectionConfig, broker: ClusteringBroker) -> None:
         # A broker without cluster connections does not load the client.
@@ -236,16 +236,22 @@ class ClusterManager:
             notifications=self._notifications,
         )
 
-    async def _start_discovery(self, name: str) -> None:
-        group = self.discovery_groups[name]
-        if group.is_started:
-            return
+    async def start_discovery(self, name: str) -> DiscoveryGroup | None:
+        """Start a discovery group, where it is not started yet; None where it cannot be.
+
+        Args:
+            name: of the group. start() has made it.
+        """
+        group = self.discovery_groups.get(name)
+        if group is None or group.is_started:
+            return group
         try:
             await group.start()
         except OSError as error:
             log.error("unable to start discovery group %s: %s", name, error)
-            return
+            return None
         self._notifications.discovery(NotificationType.DISCOVERY_GROUP_STARTED, name)
+        return group
 
     async def stop(self) -> None:
         """Stop everything. Idempotent."""

@@ -36,13 +36,13 @@ _EFFECTIVE: Final = frozenset(
         *("trustStorePassword", "crlPath", "enabledCipherSuites", "enabledProtocols"),
         *("needClientAuth", "wantClientAuth", "webSocketMaxFramePayloadLength"),
         *("stompMaxFramePayloadLength", "webSocketEncoderType", "webSocketCompressionSupported"),
-        *("sniHost", "proxyProtocolEnabled"),
+        *("sniHost", "proxyProtocolEnabled", "router"),
     }
 )
 # Without effect in this version, and worth a word.
 MISSED: Final = frozenset(
     {
-        *("sslAutoReload", "router", "securityDomain", "trustManagerFactoryPlugin", "verifyHost"),
+        *("sslAutoReload", "securityDomain", "trustManagerFactoryPlugin", "verifyHost"),
         *("keyStoreProvider", "trustStoreProvider", "useInvm"),
     }
 )

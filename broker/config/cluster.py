@@ -25,6 +25,7 @@ from broker.config.cluster_connections import (
     StaticConnectors,
 )
 from broker.config.cluster_uri import read_cluster_connection_uri
+from broker.config.connection_routers import ConnectionRouterConfig
 from broker.config.connectors import connectors
 from broker.config.core import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from broker.config.discovery import BroadcastGroup, DiscoveryGroup
@@ -206,6 +207,10 @@ class ClusterConfig:
     """Form a cluster with others."""
     bridges: tuple[BridgeConfig, ...] = grouped("bridges", "bridge", BridgeConfig)
     """Move messages from a queue here to an address of another broker."""
+    connection_routers: tuple[ConnectionRouterConfig, ...] = grouped(
+        "connection-routers", "connection-router", ConnectionRouterConfig
+    )
+    """Choose the broker that serves a client."""
     grouping_handler: GroupingHandler | None = nested("grouping-handler", GroupingHandler)
     """Keep message groups on one node of a cluster."""
     ha_policy: HaPolicy | None = custom("ha-policy", ha_policy, None)

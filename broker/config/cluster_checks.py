@@ -11,9 +11,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
 from broker.config.errors import ConfigError
+from broker.config.xml_fields import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from broker.config.cluster import ClusterConfig
     from broker.config.cluster_connections import ClusterConnection
@@ -56,6 +57,7 @@ def check_cluster(cluster: ClusterConfig) -> None:
                     other.host,
                     other.port,
                 )
+    _check_routers(cluster, connectors, groups)
     for one, two in combinations(connections, 2):
         if overlap(one.address, two.address):
             log.warning(
@@ -66,6 +68,33 @@ def check_cluster(cluster: ClusterConfig) -> None:
                 two.name,
                 one.address,
                 two.address,
+            )
+
+
+def _check_routers(
+    cluster: ClusterConfig, connectors: Mapping[str, TransportConfig], groups: Collection[str]
+) -> None:
+    """See that routers have targets, and acceptors their routers."""
+    _check_unique("connection-router", cluster.connection_routers)
+    connections = {one.name for one in cluster.cluster_connections}
+    for router in cluster.connection_routers:
+        pool = router.pool
+        if pool is None:
+            continue
+        if pool.cluster_connection not in (None, *connections):
+            raise _at(router.where, f"no cluster connection is called {pool.cluster_connection!r}")
+        if pool.discovery_group_ref not in (None, *groups):
+            raise _at(router.where, f"no discovery group is called {pool.discovery_group_ref!r}")
+        for name in () if pool.static_connectors is None else pool.static_connectors.connector_refs:
+            _check_connector(name, connectors, router.where)
+    routers = {one.name for one in cluster.connection_routers}
+    for acceptor in cluster.acceptors:
+        wanted = acceptor.parameters.get("router")
+        if wanted is not None and wanted not in routers:
+            raise _at(
+                acceptor.where,
+                f"acceptor {acceptor.name!r}: no connection router is called {wanted!r}"
+                f"{nearest(wanted, routers, '{!r}')}",
             )
 
 

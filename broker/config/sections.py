@@ -52,8 +52,6 @@ class SectionsConfig:
     """Addresses and queues shared with other clusters."""
     broker_connections: Section | None = custom("broker-connections", _section, None)
     """Connections by AMQP to other brokers, such as mirrors."""
-    connection_routers: Section | None = custom("connection-routers", _section, None)
-    """Which broker a client is sent to."""
     metrics: Section | None = custom("metrics", _section, None)
     """Which metrics of a process `/metrics` has."""
     metrics_plugin: Section | None = custom("metrics-plugin", _section, None)

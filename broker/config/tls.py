@@ -62,6 +62,8 @@ def server_context(transport: TransportConfig, folder: Path | None = None) -> ss
         return text
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = TlsObject
+    context.sni_callback = _noted
     try:
         _limit_versions(context, parameters.get("enabledProtocols", ""))
         load_key(
@@ -89,6 +91,22 @@ def server_context(transport: TransportConfig, folder: Path | None = None) -> ss
     return context
 
 
+class TlsObject(ssl.SSLObject):
+    """The TLS of one connection.
+
+    Attributes:
+        sni_host: host that the client has asked for; None without one.
+    """
+
+    sni_host: str | None = None
+
+
+def _noted(connection: ssl.SSLObject, asked: str | None, context: ssl.SSLContext) -> None:
+    """Keep what a client has asked for: a connection router may want it (SNI_HOST)."""
+    if isinstance(connection, TlsObject):
+        connection.sni_host = asked
+
+
 def _only(host: str) -> Callable[[ssl.SSLObject, str | None, ssl.SSLContext], int | None]:
     """Refuse clients that ask for a host which does not match; those that ask for none come in.
 
@@ -100,7 +118,8 @@ def _only(host: str) -> Callable[[ssl.SSLObject, str | None, ssl.SSLContext], in
     """
     matches = re.compile(host, re.IGNORECASE).fullmatch
 
-    def check(_: ssl.SSLObject, asked: str | None, context: ssl.SSLContext) -> int | None:
+    def check(connection: ssl.SSLObject, asked: str | None, context: ssl.SSLContext) -> int | None:
+        _noted(connection, asked, context)
         if asked is None or matches(asked):
             return None
         return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME

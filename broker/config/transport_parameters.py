@@ -56,6 +56,7 @@ ACCEPTOR_PARAMETERS: Final = tuple(
         ("needClientAuth", _BOOLEAN, "false", "Whether clients need a certificate."),
         ("wantClientAuth", _BOOLEAN, "false", "Whether clients are asked for one."),
         ("sniHost", "regular expression", "", "Hosts that clients of TLS may ask for."),
+        ("router", "a name", "", "Connection router that sends clients to other brokers."),
         ("proxyProtocolEnabled", _BOOLEAN, "false", "Whether proxies say whom they connect for."),
         ("webSocketMaxFramePayloadLength", "bytes", "65536", "Most in a frame of a WebSocket."),
         ("stompMaxFramePayloadLength", "bytes", "", "Older name of it."),

@@ -48,7 +48,6 @@ def _sections(config: BrokerConfig) -> Iterator[str]:
         "grouping-handler": None if cluster.cluster_connections else cluster.grouping_handler,
         "federations": sections.federations,
         "broker-connections": sections.broker_connections,
-        "connection-routers": sections.connection_routers,
         "broker-plugins": [
             one for one in foreign if one.attributes.get("class-name") not in BUILT_IN_PLUGINS
         ],

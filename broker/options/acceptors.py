@@ -55,6 +55,7 @@ def acceptor_options(transport: TransportConfig, config: BrokerConfig) -> Accept
         protocols=TEXTS.parse(transport.parameters.get("protocols", "")),
         auto_start=_parameter(transport, "autoStart", BOOLEAN, True),
         backlog=_parameter(transport, "backlog", at_least(INT, 1), AcceptorOptions().backlog),
+        router=transport.parameters.get("router", ""),
         is_behind_proxy=_parameter(transport, "proxyProtocolEnabled", BOOLEAN, False),
         web_socket=_web_socket(transport),
         parameters=_of_protocols(transport),

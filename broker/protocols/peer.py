@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from broker.discovery.topology import Departure, Member, MemberUpdate
     from broker.environment import Clock, Ids
     from broker.notifications import Origin
+    from broker.protocols.redirection import Redirection, RoutingRefusal
     from broker.sessions.producer import Producer
     from broker.sessions.session import Session, SessionOptions
 
@@ -31,6 +32,10 @@ class Peer(Protocol):
     """Address of ours."""
     principal: str | None
     """Who the other side's certificate is for, verified by TLS; None without one."""
+    sni_host: str | None
+    """Host name that a client of TLS has asked for; None without one."""
+    router: str
+    """Connection router of its acceptor; empty for none."""
     created_ms: int
     """When it came, ms since 1970."""
     handshake_timeout_s: float
@@ -174,6 +179,21 @@ class Sessions(Protocol):
 
         Raises:
             BrokerError: the broker takes none now, or there is one of that name.
+        """
+
+    def route(
+        self, peer: Peer, client_id: str | None, user: str | None
+    ) -> Redirection | RoutingRefusal | None:
+        """Ask the connection router of the acceptor where a client is served.
+
+        Args:
+            peer: the socket.
+            client_id: as the client says; None without one.
+            user: as authenticated, else as the client says.
+
+        Returns:
+            None: by this broker, as without a router. What else there is has to be told to the
+            client; its connection ends then.
         """
 
     def new_session(

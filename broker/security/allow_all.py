@@ -49,6 +49,10 @@ class AllowAll:
         """No roles are needed."""
         return []
 
+    def roles_of(self, user: str | None) -> frozenset[str]:
+        """No user has a role."""
+        return frozenset()
+
     def forget(self) -> None:
         """Nothing is kept."""
 

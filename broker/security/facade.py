@@ -86,6 +86,10 @@ class SecurityFacade:
             for name in names
         ]
 
+    def roles_of(self, user: str | None) -> frozenset[str]:
+        """The roles of a user at the last login; none for one who has not logged in."""
+        return self._subjects.get(user, ANONYMOUS).roles
+
     @property
     def users(self) -> Users | None:
         """Whose files operators may change; None where somebody else knows passwords."""

@@ -33,6 +33,7 @@ from broker.server.loading import StoredData, activate
 from broker.server.periodic import Periodic
 from broker.server.protocols import Protocols
 from broker.server.reload import Reload
+from broker.server.routers import make_routers
 from broker.server.scale_down_notes import finish
 from broker.server.scanner import AddressScanner
 from broker.storage.manager import StorageManager
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from broker.management.access import ManagedBroker
     from broker.options import BrokerOptions
     from broker.ports import Security
+    from broker.routers.connection_routers import ConnectionRouters
     from broker.server.clients import Clients
     from broker.server.composition import Managing, Parts
     from broker.server.jms_bridges import JMSBridges
@@ -130,6 +132,7 @@ class Activation:
         self._managing: Managing | None = None
         self._bridging: Bridging | None = None
         self._member: ClusterManager | None = None
+        self._routers: ConnectionRouters | None = None
         self._clustering: Clustering | None = None
         self._periodic: Periodic | None = None
 
@@ -251,6 +254,9 @@ class Activation:
         self.cluster = self._member = self._clients.cluster = self._cluster_manager(
             parts, node_id, self._bridging
         )
+        self._routers = make_routers(
+            self._options, parts, self._clients, self._environment, recorded
+        )
         return managing
 
     def _scaled_down_here(self, node_id: str) -> None:
@@ -339,6 +345,8 @@ class Activation:
         await self._jms_bridges.start()
         # Others are told of it when they can be served.
         await self.cluster.start()
+        if self._routers is not None:
+            await self._routers.start()
 
     def _check_starting(self) -> None:
         self._wait.check()
@@ -447,6 +455,9 @@ class Activation:
 
     async def _leave_cluster(self) -> None:
         """Do not attract clients or peers any more. Idempotent."""
+        routers, self._routers = self._routers, None
+        if routers is not None:
+            await routers.stop()
         member, self._member = self._member, None
         if member is not None:
             if self._clustering is not None:

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from broker.notifications import Origin, Subject
     from broker.options import BrokerOptions
     from broker.ports import Security
-    from broker.protocols.peer import Handler
+    from broker.protocols.peer import Handler, Peer
+    from broker.protocols.redirection import Redirection, RoutingRefusal
     from broker.queues.consumer import Consumer
+    from broker.routers.connection_routers import ConnectionRouters
     from broker.server.composition import Parts
     from broker.server.lifecycle import Lifecycle
 
@@ -61,6 +63,7 @@ class Clients:
         parts: of the broker. Set at each start, before it is active.
         management: answers messages to the management address. Set likewise.
         cluster: topologies that clients are told of. Set likewise.
+        routers: that acceptors name. Set likewise, where there are any.
         sessions: open ones, by name.
         connections: that speak a protocol, by id.
         session_count_total: since the broker was made.
@@ -75,6 +78,7 @@ class Clients:
     parts: Parts
     management: Management
     cluster: ClusterManager
+    routers: ConnectionRouters
 
     def __init__(
         self, options: BrokerOptions, lifecycle: Lifecycle, clock: Clock, ids: Ids
@@ -187,6 +191,25 @@ class Clients:
         self.connections.pop(origin.connection_id, None)
         self._handlers.pop(connection, None)
         self.parts.notifications.connection(NotificationType.CONNECTION_DESTROYED, origin)
+
+    def route(
+        self, peer: Peer, client_id: str | None, user: str | None
+    ) -> Redirection | RoutingRefusal | None:
+        """Ask the connection router of an acceptor where a client is served; None is here."""
+        # Another broker of the cluster has to reach this very one.
+        if not peer.router or user == self._cluster_user:
+            return None
+        # A broker without routers does not load what they need.
+        from broker.routers.keys import RoutedClient
+
+        client = RoutedClient(
+            remote=peer.remote,
+            client_id=client_id,
+            user=user,
+            roles=self.parts.security.roles_of(user),
+            sni_host=peer.sni_host,
+        )
+        return self.routers.route(peer.router, client)
 
     # --- sessions -----------------------------------------------------------------------------
 

@@ -13,14 +13,16 @@ from broker.protocols.registry import (
     unavailable,
     web_socket_use,
 )
+from broker.server.held import held_or_connected
 from broker.transport.acceptor import AcceptedProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
-    from broker.protocols.peer import Handler, Sessions
+    from broker.protocols.peer import Handler, Peer, Receiver
     from broker.protocols.registry import ProtocolManager, ProtocolManagerFactory
+    from broker.server.clients import Clients
     from broker.transport.acceptor import AcceptorOptions
 
 __all__ = ["Protocols"]
@@ -43,13 +45,15 @@ class Protocols:
         self._factories: Final = installed_protocols()
         self._managers: Final[dict[str, ProtocolManager]] = {}
         self._handlers: Final = handlers
+        self._clients: Clients | None = None
 
-    def start(self, sessions: Sessions) -> None:
+    def start(self, sessions: Clients) -> None:
         """Make what speaks them, before a client connects. Takes a fifth of a second, at first.
 
         Args:
             sessions: the broker's.
         """
+        self._clients = sessions
         for name, factory in self._factories.items():
             if unavailable(factory) is None:
                 self._managers[name] = factory.manager(sessions)
@@ -93,8 +97,20 @@ class Protocols:
             factory.detection_size,
             factory.preamble_size,
             factory.detect,
-            lambda connection: self._managers[name].connect(connection, parameters),
+            lambda peer: self._connect(name, peer, parameters),
             web_socket_use(factory),
+        )
+
+    def _connect(self, name: str, peer: Peer, parameters: Mapping[str, object]) -> Receiver:
+        connect = self._managers[name].connect
+        if not peer.router:
+            return connect(peer, parameters)
+        clients = self._clients
+        assert clients is not None, "start() came before"
+        return held_or_connected(
+            peer,
+            lambda held: connect(held, parameters),
+            lambda release: clients.routers.wait(peer.router, release),
         )
 
     def check(self) -> None:

@@ -48,6 +48,7 @@ class AcceptorOptions:
         backlog: connections that the kernel keeps until they are accepted.
         is_behind_proxy: every connection begins with a header of the PROXY protocol, and none
             does otherwise (proxyProtocolEnabled).
+        router: connection router that may send its clients elsewhere; empty for none.
         web_socket: limits of its WebSockets.
         parameters: of its protocols, by name, as texts.
     """
@@ -62,6 +63,7 @@ class AcceptorOptions:
     auto_start: bool = True
     backlog: int = _BACKLOG
     is_behind_proxy: bool = False
+    router: str = ""
     web_socket: WebSocketOptions = field(default_factory=WebSocketOptions)
     parameters: Mapping[str, str] = field(default_factory=dict)
 
@@ -236,6 +238,7 @@ class Acceptor:
             loop=asyncio.get_running_loop(),
             connection_id=self._ids.token(CONNECTION_ID_SIZE),
             created_ms=self._clock.now_ms(),
+            router=self.options.router,
         )
         if self._is_closed:
             # It was accepted before the port was given up.

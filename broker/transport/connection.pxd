@@ -27,6 +27,8 @@ cdef class Connection:
     cdef public object local
     cdef public object principal
     cdef public object remote
+    cdef public object router
+    cdef public object sni_host
 
     cpdef object write(self, bytes data)
     cdef object _flush(self)

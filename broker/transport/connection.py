@@ -45,13 +45,16 @@ class Connection:
         loop: that it belongs to.
         connection_id: 8 hexadecimal digits, for operators.
         created_ms: when it came, ms since 1970.
+        router: connection router of the acceptor; empty for none.
 
     Attributes:
         connection_id: as given.
         remote: address of the peer.
         local: address of ours.
         principal: who the peer's certificate is for, verified by TLS; None without one.
+        sni_host: host name that a client of TLS has asked for; None without one.
         created_ms: as given.
+        router: as given.
         last_received_s: loop time of the last byte.
         handshake_timeout_s: as given.
     """
@@ -65,6 +68,7 @@ class Connection:
         loop: asyncio.AbstractEventLoop,
         connection_id: str,
         created_ms: int,
+        router: str = "",
     ) -> None:
         self._detect = detect
         self._on_end = on_end
@@ -84,8 +88,10 @@ class Connection:
         self._reading_holders = 0
         self.remote = self.local = ""
         self.principal: str | None = None
+        self.sni_host: str | None = None
         self.connection_id = connection_id
         self.created_ms = created_ms
+        self.router = router
         self.last_received_s = loop.time()
 
     # --- the transport's calls ----------------------------------------------------------------
@@ -98,6 +104,7 @@ class Connection:
         self.remote = _place(peer)
         self.local = _place(transport.get_extra_info("sockname"))
         self.principal = principal_of(transport.get_extra_info("peercert"))
+        self.sni_host = getattr(transport.get_extra_info("ssl_object"), "sni_host", None)
         if self._is_closed:
             self.abort()
         elif self.handshake_timeout_s > 0:

@@ -83,6 +83,8 @@ class WebSocket:
         self.remote = peer.remote
         self.local = peer.local
         self.principal = peer.principal
+        self.sni_host = peer.sni_host
+        self.router = peer.router
         self.created_ms = peer.created_ms
         self.handshake_timeout_s = peer.handshake_timeout_s
         self._handshake: asyncio.TimerHandle | None = None

@@ -9,7 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from broker.config import addressing, cluster, core, discovery, ha, permissions, persistence
+from broker.config import (
+    addressing,
+    cluster,
+    connection_routers,
+    core,
+    discovery,
+    ha,
+    permissions,
+    persistence,
+)
 from broker.config import sections as unread
 from broker.config.cluster_connections import ClusterConnection
 from broker.config.xml_fields import REQUIRED, Declared, declared
@@ -68,6 +77,7 @@ _KINDS: Final = {
     DOUBLE.name: "number",
     TEXT.name: "text",
     "a list of texts": "texts, by commas",
+    "a regular expression": "regular expression",
 }
 
 
@@ -376,6 +386,11 @@ _TRANSFORMER: Final = _simple(
 )
 _REFS: Final = _simple(("connector-ref", "Name of a connector."))
 _ENDPOINT: Final = _simple(("@name", "`dns`, `shared-folder` or another."), *_PROPERTIES)
+_POLICY: Final = _simple(
+    ("@name", f"One of {', '.join(one.value for one in connection_routers.PolicyName)}."),
+    ("property/@key", "`MODULO` or `CONNECTION_COUNT_THRESHOLD`: see the guide."),
+    ("property/@value", "A number."),
+)
 _INSIDE: Final[Mapping[tuple[type[Any], str], Any]] = {
     (addressing.AddressingConfig, "wildcards"): _of(cls=addressing._Wildcards),
     (addressing.AddressingConfig, "addresses"): _addresses,
@@ -386,6 +401,7 @@ _INSIDE: Final[Mapping[tuple[type[Any], str], Any]] = {
     (cluster.ClusterConfig, "connectors"): _transport("connector"),
     (cluster.ClusterConfig, "cluster_connections"): _cluster_connections,
     (cluster.ClusterConfig, "ha_policy"): _policies,
+    (connection_routers.ConnectionRouterConfig, "policy"): _POLICY,
     (discovery.BroadcastGroup, "endpoint"): _ENDPOINT,
     (discovery.DiscoveryGroup, "endpoint"): _ENDPOINT,
     (ha.ReplicationPrimary, "manager"): _LOCK_MANAGER,

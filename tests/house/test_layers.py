@@ -28,7 +28,7 @@ ROOMS = (
     *("security", "storage", "printing", "ports", "queues", "paging", "transactions"),
     *("notifications", "routing", "recovery"),
     *("sessions", "discovery", "protocols", "client", "transport", "config", "options"),
-    *("bridges", "cluster", "management", "server"),
+    *("bridges", "cluster", "routers", "management", "server"),
     *("embedded", "cli"),
 )
 # Files of a room that use each other in a circle, for types as well: more than three are too many.

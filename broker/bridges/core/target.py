@@ -169,6 +169,8 @@ class Target:
         """
         connector = self._next(attempt)
         connection = AsyncConnection(self, connector)
+        # Messages are for this broker, not for one that clients are sent to.
+        connection.follows_redirects = False
         await connection.open_to(connector)
         try:
             session = await connection.session(AckMode.AUTO, start=False)

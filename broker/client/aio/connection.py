@@ -7,12 +7,12 @@ import contextlib
 from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
 from broker.client.aio.calls import Calls
+from broker.client.aio.creating import create, create_again
 from broker.client.aio.restoring import restore
 from broker.client.aio.session import AsyncSession
 from broker.client.aio.transport import Driver, open_socket
 from broker.client.aio.waiting import settled
 from broker.client.errors import (
-    BrokerRefused,
     CallInterrupted,
     ClientError,
     ClosedError,
@@ -20,13 +20,12 @@ from broker.client.errors import (
 )
 from broker.client.link import Link
 from broker.client.session_state import AckMode, SessionState
-from broker.errors import ErrorCode
-from broker.protocols.core import versions
+from broker.client.topology import distinct
 from broker.protocols.core.packet_connection import (
     FIRST_CLIENT_CHANNEL,
     CheckForFailoverReply,
-    CreateSessionResponse,
     Disconnect,
+    DisconnectReason,
     ReattachSessionResponse,
 )
 
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from broker.model.transport_configuration import TransportConfiguration
     from broker.protocols.core.packet_cluster import ClusterTopology
 
-# A broker that is starting rejects sessions; a reconnect asks again after so long, as in Artemis.
-_REJECTED_RETRY_S: Final = 0.01
+# Brokers that send a client to each other must not keep it busy for ever.
+_REDIRECTS_MAX: Final = 10
 
 
 class ConnectingClient(Protocol):
@@ -78,6 +77,7 @@ class AsyncConnection:
         on_failure: called with the error when the connection is lost, before anything is tried.
         on_reconnected: called when its sessions work again.
         on_ended: called with the error when no attempt is left.
+        follows_redirects: whether it goes where a connection router sends it.
         disconnect: what the broker said when it ended the connection; None as long as it did not.
     """
 
@@ -102,6 +102,9 @@ class AsyncConnection:
         self._checking: asyncio.Task[None] | None = None
         self._is_killed = False
         self.disconnect: Disconnect | None = None
+        self.follows_redirects = True
+        # How often a connection router has sent it elsewhere, and up to which it has gone there.
+        self._redirect_count = self._followed_count = 0
 
     # Opening.
 
@@ -131,7 +134,7 @@ class AsyncConnection:
             connection_ttl=self.options.connection_ttl,
             wake=driver.wake,
             on_topology=self._learn,
-            on_disconnect=self._told_to_leave,
+            on_disconnect=lambda packet: self._told_to_leave(packet, driver),
         )
         driver.link = link
 
@@ -188,10 +191,23 @@ class AsyncConnection:
             member = topology.member_at(self.connector)
             self._node_id = None if member is None else member.node_id
 
-    def _told_to_leave(self, packet: Disconnect) -> None:
+    def _told_to_leave(self, packet: Disconnect, driver: Driver) -> None:
         """The broker ends the connection; it may say where to go."""
         self.disconnect = packet
-        self._preferred = packet.target_connector
+        connector = packet.target_connector
+        is_redirect = packet.reason == DisconnectReason.REDIRECT and connector is not None
+        if not is_redirect:
+            self._preferred = connector
+        elif self.follows_redirects and connector is not None:
+            self._preferred = connector
+            self._redirect_count += 1
+            # Nothing of the broker that sends it away goes on there.
+            self._node_id = packet.target_node_id
+            if driver is self._driver:
+                self._ready.clear()
+            reason = NotConnected(f"sent on to {connector.host}:{connector.port}")
+            # Behind the packets that came with this one.
+            asyncio.get_running_loop().call_soon(driver.lose, reason)
 
     # Sessions.
 
@@ -210,6 +226,18 @@ class AsyncConnection:
             NotConnected: the connection is lost for good.
         """
         options = self.client.options_with(changes)
+        for _ in range(_REDIRECTS_MAX):
+            told = self._redirect_count
+            try:
+                return await self._new_session(mode, options, start=start)
+            except ClientError:
+                if self._redirect_count == told:
+                    raise
+        raise NotConnected(f"the client was sent on to another broker {_REDIRECTS_MAX} times")
+
+    async def _new_session(
+        self, mode: AckMode, options: ClientOptions, *, start: bool
+    ) -> AsyncSession:
         await self.wait_ready()
         state = SessionState(
             self._next_channel, options, mode, self.client.environment.ids.random_uuid
@@ -219,7 +247,7 @@ class AsyncConnection:
         link = self.link
         link.open_channel(state.channel)
         try:
-            await self._create(link, state)
+            await create(link, state, options.call_timeout_s)
         except BaseException:
             link.close_channel(state.channel)
             raise
@@ -228,38 +256,6 @@ class AsyncConnection:
         if start:
             session.start()
         return session
-
-    async def _create(self, link: Link, state: SessionState) -> None:
-        """Create a session at the broker, in the newest version that it takes."""
-        for version in versions.CLIENT_VERSIONS:
-            reply = link.create_session(state.create_request(version))
-            try:
-                answer = await settled(reply, self.options.call_timeout_s, "a session")
-            except BrokerRefused as error:
-                if error.code == ErrorCode.INCOMPATIBLE_CLIENT_SERVER_VERSIONS:
-                    continue
-                raise
-            assert isinstance(answer, CreateSessionResponse)
-            link.session_created(answer)
-            return
-        raise NotConnected("the broker takes no version of the protocol that is spoken here")
-
-    async def _create_again(self, link: Link, state: SessionState) -> None:
-        """Create a lost session anew; a broker that is still starting is asked for call_timeout."""
-        loop = asyncio.get_running_loop()
-        timeout_s = self.options.call_timeout_s
-        deadline = None if timeout_s is None else loop.time() + timeout_s
-        while True:
-            try:
-                await self._create(link, state)
-            except BrokerRefused as error:
-                if error.code != ErrorCode.SESSION_CREATION_REJECTED:
-                    raise
-                if deadline is not None and loop.time() >= deadline:
-                    raise
-                await asyncio.sleep(_REJECTED_RETRY_S)
-            else:
-                return
 
     def _forget(self, session: AsyncSession) -> None:
         """Drop a session that was closed."""
@@ -338,11 +334,18 @@ class AsyncConnection:
             self._checking.cancel()
         self._ready.clear()
         self.on_failure(reason)
-        attempts = self.options.reconnect_attempts
+        attempts = self._reconnect_attempts
         if self._is_killed or (attempts == 0 and self.options.failover_attempts == 0):
             self._end(reason)
         else:
             self._spawn(self._reconnect(reason))
+
+    @property
+    def _reconnect_attempts(self) -> int:
+        """Rounds after a lost connection: one at least, if it was lost by a redirect."""
+        if self._redirect_count == self._followed_count:
+            return self.options.reconnect_attempts
+        return self.options.reconnect_attempts or 1
 
     def _end(self, error: ClientError) -> None:
         self._ended = error
@@ -353,7 +356,7 @@ class AsyncConnection:
         self.on_ended(error)
 
     async def _reconnect(self, reason: ClientError) -> None:
-        rounds = self.options.reconnect_attempts
+        rounds = self._reconnect_attempts
         attempt = 0
         refusal = ""
         while attempt < rounds or rounds == -1:
@@ -379,13 +382,24 @@ class AsyncConnection:
         pair = () if member is None else (member.backup, member.primary)
         former = self._former
         wanted = (self._preferred, self.connector, *pair, former, *self.client.connectors)
-        return _distinct([item for item in wanted if item is not None])
+        return distinct([item for item in wanted if item is not None])
 
     def _others(self) -> list[TransportConfiguration]:
         members = self.client.topology.members
-        return _distinct([member.primary for member in members if member.primary is not None])
+        return distinct([member.primary for member in members if member.primary is not None])
 
     async def _take_up(self, connector: TransportConfiguration) -> ClientError | None:
+        """Try one broker, and those that it sends to; as `_take_up_at`."""
+        error: ClientError | None = None
+        for _ in range(_REDIRECTS_MAX):
+            told = self._redirect_count
+            error = await self._take_up_at(connector)
+            if error is None or self._redirect_count == told or self._preferred is None:
+                break
+            connector = self._preferred
+        return error
+
+    async def _take_up_at(self, connector: TransportConfiguration) -> ClientError | None:
         """Try one broker; None once all sessions work there, else what it said."""
         try:
             driver, link = await self._attempt(connector)
@@ -409,6 +423,7 @@ class AsyncConnection:
             driver.close()
             raise
         self._preferred = None
+        self._followed_count = self._redirect_count
         self._ready.set()
         self.on_reconnected()
         return None
@@ -431,7 +446,7 @@ class AsyncConnection:
             state.channel.reattach(link, answer.last_confirmed_command_id)
         else:
             state.new_name()
-            await self._create_again(link, state)
+            await create_again(link, state, self.options.call_timeout_s)
             state.begin_anew(link)
             await restore(state)
 
@@ -478,14 +493,3 @@ class AsyncConnection:
         self.client.forget(self)
         # The transport reports its end to the loop once more.
         await asyncio.sleep(0)
-
-
-def _distinct(connectors: list[TransportConfiguration]) -> list[TransportConfiguration]:
-    seen: set[tuple[str, int]] = set()
-    found = []
-    for connector in connectors:
-        where = (connector.host, connector.port)
-        if where not in seen:
-            seen.add(where)
-            found.append(connector)
-    return found

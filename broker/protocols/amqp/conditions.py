@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "DECODE_ERROR",
     "DETACH_FORCED",
+    "FORCED",
     "ILLEGAL_STATE",
     "INTERNAL_ERROR",
     "INVALID_FIELD",
     "NOT_FOUND",
+    "REDIRECT",
     "RESOURCE_DELETED",
     "UNAUTHORIZED",
     "AmqpError",
@@ -21,6 +26,8 @@ __all__ = [
 ]
 
 DECODE_ERROR: Final = "amqp:decode-error"
+FORCED: Final = "amqp:connection:forced"
+REDIRECT: Final = "amqp:connection:redirect"
 DETACH_FORCED: Final = "amqp:link:detach-forced"
 ILLEGAL_STATE: Final = "amqp:illegal-state"
 INTERNAL_ERROR: Final = "amqp:internal-error"
@@ -49,10 +56,14 @@ class AmqpError(Exception):
     Attributes:
         condition: symbol of the error.
         text: for people.
+        info: of the error, for the peer; None for none.
     """
 
-    def __init__(self, condition: str, text: str) -> None:
+    def __init__(
+        self, condition: str, text: str, info: Mapping[object, object] | None = None
+    ) -> None:
         super().__init__(text)
+        self.info = info
         self.condition = condition
         self.text = text
 

@@ -17,15 +17,15 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from proton import Condition, Event, symbol
+from proton import Condition, Event
 
 from broker.errors import BrokerError
 from broker.notifications import Origin
 from broker.protocols.amqp.attach import Attachments
-from broker.protocols.amqp.conditions import INTERNAL_ERROR, UNAUTHORIZED, AmqpError, of_attach
+from broker.protocols.amqp.conditions import FORCED, INTERNAL_ERROR, AmqpError, of_attach
 from broker.protocols.amqp.engine import Engine
 from broker.protocols.amqp.nodes import Nodes
-from broker.protocols.amqp.opening import accept, refuse
+from broker.protocols.amqp.opening import accept, admit, refuse
 from broker.protocols.amqp.parameters import silence_ms
 from broker.protocols.amqp.peer_session import PeerSession
 from broker.protocols.amqp.sasl import Sasl
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["AmqpConnection"]
 
 log = logging.getLogger("broker")
-
-_FORCED: Final = "amqp:connection:forced"
 
 
 class AmqpConnection:
@@ -178,7 +176,7 @@ class AmqpConnection:
             try:
                 handler(self, event)
             except AmqpError as error:
-                self._close(error.condition, error.text)
+                self._close(error.condition, error.text, error.info)
             except BrokerError as error:
                 found = of_attach(error)
                 self._close(found.condition, found.text)
@@ -258,6 +256,7 @@ class AmqpConnection:
         connection = event.connection
         try:
             self._log_in()
+            admit(self._sessions, self.peer, connection.remote_container, self._user)
             self.client_id = self._containers.enter(connection)
         except AmqpError:
             refuse(connection, self._sessions)
@@ -275,9 +274,7 @@ class AmqpConnection:
         try:
             self._user = sasl.user if sasl.is_authenticated else self._authenticate(None, None)
         except BrokerError as error:
-            raise AmqpError(UNAUTHORIZED, error.text) from error
-        if not self._sessions.is_active:
-            raise AmqpError(_FORCED, "the broker takes no clients now")
+            raise of_attach(error) from error
 
     def _closed(self, event: Event) -> None:
         """The peer closes."""
@@ -285,7 +282,9 @@ class AmqpConnection:
         event.connection.close()
         self._is_ending = True
 
-    def _close(self, condition: str, text: str) -> None:
+    def _close(
+        self, condition: str, text: str, info: Mapping[object, object] | None = None
+    ) -> None:
         """Close the connection, and tell why."""
         self._is_ending = True
         self._end_all()
@@ -293,7 +292,6 @@ class AmqpConnection:
         if engine is None:
             self.peer.close()
             return
-        info = {symbol("invalid-field"): symbol(text)} if text == "container-id" else None
         engine.connection.condition = Condition(condition, text, info)
         engine.connection.close()
         self.flush_later()
@@ -454,7 +452,7 @@ class AmqpConnection:
         if self._is_ending:
             self.peer.abort()
             return
-        self._close(_FORCED, text)
+        self._close(FORCED, text)
         self.flush()
         self.peer.close()
 
@@ -472,7 +470,7 @@ class AmqpConnection:
             if one.session is session:
                 self._end_session(engine_session)
                 engine_session.condition = Condition(
-                    _FORCED, f"session {session.name} was closed by an operator"
+                    FORCED, f"session {session.name} was closed by an operator"
                 )
                 engine_session.close()
                 self.flush_later()
@@ -480,7 +478,7 @@ class AmqpConnection:
     def disconnect(self) -> None:
         """The broker stops: tell the client, then close."""
         if not self._is_ending and self._engine is not None:
-            self._close(_FORCED, "the broker stops")
+            self._close(FORCED, "the broker stops")
             self.flush()
         self._is_ending = True
         self.peer.close()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from proton import symbol
+from proton import int32, symbol
 
-from broker.protocols.amqp.conditions import INVALID_FIELD, AmqpError
+from broker.protocols.amqp.conditions import FORCED, INVALID_FIELD, REDIRECT, AmqpError
 from broker.protocols.amqp.termini import symbols
+from broker.protocols.redirection import RoutingRefusal
 from journal.version import __version__
 
 if TYPE_CHECKING:
     from proton import Connection
 
-    from broker.protocols.peer import Sessions
+    from broker.protocols.peer import Peer, Sessions
 
-__all__ = ["Containers", "accept", "refuse"]
+__all__ = ["Containers", "accept", "admit", "refuse"]
 
 _SOLE: Final = "sole-connection-for-container"
 _OFFERED: Final = (_SOLE, "DELAYED_DELIVERY", "SHARED-SUBS", "ANONYMOUS-RELAY")
@@ -37,7 +38,8 @@ class Containers:
         container: str = connection.remote_container or ""
         wanted = symbols(connection.remote_desired_capabilities)
         if _SOLE in wanted and container in self._counts:
-            raise AmqpError(INVALID_FIELD, "container-id")
+            info = {symbol("invalid-field"): symbol("container-id")}
+            raise AmqpError(INVALID_FIELD, "container-id", info)
         self._counts[container] = self._counts.get(container, 0) + 1
         return container
 
@@ -48,6 +50,32 @@ class Containers:
             self._counts[container] = left
         else:
             del self._counts[container]
+
+
+def admit(sessions: Sessions, peer: Peer, container: str | None, user: str | None) -> None:
+    """See whether this broker serves a client.
+
+    Args:
+        sessions: the broker.
+        peer: the socket.
+        container: id of the client.
+        user: who was authenticated.
+
+    Raises:
+        AmqpError: another broker does, or none.
+    """
+    if not sessions.is_active:
+        raise AmqpError(FORCED, "the broker takes no clients now")
+    route = sessions.route(peer, container, user)
+    if route is None:
+        return
+    if isinstance(route, RoutingRefusal):
+        raise AmqpError(FORCED, route.text)
+    info = {
+        symbol("network-host"): route.connector.host,
+        symbol("port"): int32(route.connector.port),
+    }
+    raise AmqpError(REDIRECT, route.text, info)
 
 
 def refuse(connection: Connection, sessions: Sessions) -> None:

@@ -14,6 +14,7 @@ cdef class CoreConnection:
     cdef public object _connection
     cdef public object _incomplete_s
     cdef public bint _is_known
+    cdef bint _is_routed
     cdef public object _lost_s
     cdef public object _prefixes
     cdef public object _protocol

@@ -14,6 +14,7 @@ time to live, and may be taken up on another one.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,7 @@ from broker.protocols.core.cluster_channel import ClusterChannel
 from broker.protocols.core.frames import FrameReader
 from broker.protocols.core.packet_cluster import SubscribeTopology
 from broker.protocols.core.packets import decode_packet
+from broker.protocols.core.redirecting import check_version, disconnect_of
 from broker.protocols.core.session_channel import SessionChannel
 from broker.sessions.prefixes import Prefixes
 from broker.sessions.session import SessionOptions
@@ -48,6 +50,8 @@ UNAUTHENTICATED_FRAME_MAX: Final = 64 * 1024
 FRAME_MAX: Final = 128 * 1024 * 1024
 TTL_MS_DEFAULT: Final = 60_000  # ActiveMQClient.DEFAULT_CONNECTION_TTL
 FOR_EVER: Final = -1
+# How long a client that was sent elsewhere may take to close.
+_REDIRECTED_STAY_S: Final = 5.0
 
 
 class CoreProtocol:
@@ -125,6 +129,7 @@ class CoreConnection:
         # Since when a frame of somebody unknown is incomplete.
         self._incomplete_s: float | None = None
         self.client_id: str | None = None
+        self._is_routed = False
 
     @property
     def origin(self) -> Origin:
@@ -237,6 +242,7 @@ class CoreConnection:
         user = self._sessions.authenticate(
             packet.username, packet.password, self._connection.remote
         )
+        self._route(user or packet.username)
         self._end_unanswered(packet.name, user)
         options = SessionOptions(
             auto_commit_sends=packet.auto_commit_sends,
@@ -262,6 +268,29 @@ class CoreConnection:
             )
         )
         self._send(connections.SESSION_CHANNEL, connections.CreateSessionResponse(versions.CURRENT))
+
+    def _route(self, user: str | None) -> None:
+        """See whether this broker serves the client.
+
+        Raises:
+            BrokerError: it does not; the client has been told where to go, if there is a place.
+        """
+        peer = self._connection
+        # A client is asked about with its first session: all others are where that one is.
+        if not peer.router or self._is_routed:
+            return
+        check_version(self._version)
+        route = self._sessions.route(peer, self.client_id, user)
+        if route is not None:
+            told = disconnect_of(route, self._sessions.node_id)
+            self._send(connections.PING_CHANNEL, told)
+            # Nothing more of it is looked at.
+            self._receivers.clear()
+            # The client closes. Were it done here at once, what the client still sends would reset
+            # the connection, and it might not see where to go.
+            asyncio.get_running_loop().call_later(_REDIRECTED_STAY_S, peer.close)
+            raise broker_error("redirected", route.text)
+        self._is_routed = True
 
     def _end_unanswered(self, name: str, user: str | None) -> None:
         """End a session whose client begins it anew: the first answer was lost with a connection.

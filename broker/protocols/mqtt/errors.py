@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from broker.protocols.mqtt.properties import Properties
     from broker.protocols.mqtt.reason_codes import ReasonCode
     from broker.protocols.mqtt.versions import Version
 
@@ -17,6 +18,7 @@ class MqttError(Exception):
     Attributes:
         code: for the client.
         text: for the log, and the client where it wants that (Request Problem Information).
+        properties: of the CONNACK that tells it.
         version: of a CONNECT that is refused, where it came as far as that.
     """
 
@@ -24,4 +26,5 @@ class MqttError(Exception):
         super().__init__(text)
         self.code = code
         self.text = text
+        self.properties: Properties = {}
         self.version: Version | None = None

@@ -385,7 +385,7 @@ class MqttConnection:
     def _refuse_connect(self, error: MqttError) -> None:
         version = error.version or self._version
         if version is Version.V5:
-            connack = Connack(False, error.code)
+            connack = Connack(False, error.code, error.properties)
             self._output.write(encode(connack, version))
         elif isinstance(self._packet, Connect) or error.version is not None:
             code = return_code(error.code)

@@ -17,6 +17,7 @@ from broker.protocols.mqtt.properties import PropertyId
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.session_state import Owner
 from broker.protocols.mqtt.topics import OWN_PREFIX, check_topic, destination_of
+from broker.protocols.redirection import Redirection, RoutingRefusal
 from broker.sessions.session import SessionOptions
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def log_in(
     if PropertyId.AUTHENTICATION_METHOD in connect.properties:
         raise MqttError(ReasonCode.BAD_AUTHENTICATION_METHOD, "enhanced authentication")
     user = _authenticated(connect, peer, sessions)
+    _check_route(sessions.route(peer, client_id, user or connect.user))
     agreement = agree(connect, parameters)
     try:
         session = sessions.create_session(
@@ -139,6 +141,23 @@ def _authenticated(connect: Connect, peer: Peer, sessions: Sessions) -> str | No
         return sessions.authenticate(connect.user, password, peer.remote)
     except (BrokerError, UnicodeDecodeError) as error:
         raise MqttError(ReasonCode.BAD_USER_NAME_OR_PASSWORD, str(error)) from error
+
+
+def _check_route(route: Redirection | RoutingRefusal | None) -> None:
+    """See whether this broker serves the client.
+
+    Raises:
+        MqttError: another one does, or none. A client of MQTT 3.1.1 is told "server unavailable":
+            it has no word for another server.
+    """
+    if route is None:
+        return
+    if isinstance(route, RoutingRefusal) and route.is_unavailable:
+        raise MqttError(ReasonCode.SERVER_UNAVAILABLE, route.text)
+    error = MqttError(ReasonCode.USE_ANOTHER_SERVER, route.text)
+    if isinstance(route, Redirection):
+        error.properties = {PropertyId.SERVER_REFERENCE: route.place}
+    raise error
 
 
 def _check_will(session: Session, will: Will | None, prefixes: Prefixes) -> None:

@@ -66,6 +66,8 @@ _RETURN_CODES: Final = {
     ReasonCode.CLIENT_IDENTIFIER_NOT_VALID: 2,
     ReasonCode.SERVER_UNAVAILABLE: 3,
     ReasonCode.SERVER_BUSY: 3,
+    # It has no word for another server.
+    ReasonCode.USE_ANOTHER_SERVER: 3,
     ReasonCode.BAD_USER_NAME_OR_PASSWORD: 5,
     ReasonCode.NOT_AUTHORIZED: 5,
 }

@@ -37,6 +37,7 @@ from broker.protocols.openwire.identifiers import BrokerId, ConnectionId
 from broker.protocols.openwire.inactivity import Inactivity
 from broker.protocols.openwire.transactions import xa_error
 from broker.protocols.openwire.wire_format import Agreement, WireFormatInfo, own_wire_format
+from broker.protocols.redirection import Redirection
 from broker.transactions.xa import XaError
 from journal.errors import JournalError
 
@@ -289,6 +290,8 @@ class OpenWireConnection:
                 "java.lang.SecurityException",
                 closes=True,
             ) from error
+        if not self._is_served_here(info):
+            return
         self.protocol.enter(
             info.client_id, self, comes_back=info.failover_reconnect, name=self.name
         )
@@ -305,6 +308,27 @@ class OpenWireConnection:
         if self.parameters["supportAdvisory"]:
             self.protocol.advisories.connection(info)
         self.answer(info, None)
+
+    def _is_served_here(self, info: c.ConnectionInfo) -> bool:
+        """See whether this broker serves the client; it is sent to the one that does.
+
+        Raises:
+            OpenWireError: none does, or the client could not go there.
+        """
+        if self._peer.router and not info.fault_tolerant:
+            raise OpenWireError("Client not fault tolerant", closes=True)
+        route = self.sessions.route(self._peer, info.client_id, self.user or info.user_name)
+        if route is None:
+            return True
+        if isinstance(route, Redirection):
+            self.send(
+                c.ConnectionControl(
+                    connected_brokers=f"tcp://{route.place}", rebalance_connection=True
+                )
+            )
+        # As Artemis, without an answer: a client with `failover:` connects again then.
+        self._end()
+        return False
 
     def _leave(self, command: c.RemoveInfo) -> None:
         """The client ends; it may come again on the same socket."""

@@ -74,12 +74,12 @@ def test_what_changes_nothing_is_named(configured):
         '<address-settings><address-setting match="#">'
         "<redistribution-delay>0</redistribution-delay><max-delivery-attempts>3"
         "</max-delivery-attempts></address-setting></address-settings>"
-        '<acceptors><acceptor name="a">tcp://h:1?router=q;useEpoll=true</acceptor></acceptors>'
+        '<acceptors><acceptor name="a">tcp://h:1?verifyHost=true;useEpoll=true</acceptor></acceptors>'
     )
 
     assert without_effect(config) == [
         *("<grouping-handler>", "<broker-plugins>"),
-        "router of acceptor a",
+        "verifyHost of acceptor a",
     ]
 
 

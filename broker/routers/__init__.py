@@ -1,0 +1,1 @@
+"""Connection routers: which broker serves a client that connects here."""
