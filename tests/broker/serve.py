@@ -37,8 +37,8 @@ def options(folder, port, max_messages, handshake_s, journal_type="NIO", file_si
         AddressSettings(
             dead_letter_address="DLQ",
             expiry_address="ExpiryQueue",
-            # Each lost connection counts for all that was on its way: after many, as many as clients
-            # lose in a soak, a message would be a dead letter.
+            # Each lost connection counts for all that was on its way: after as many as clients lose
+            # in a soak a message would be a dead letter.
             max_delivery_attempts=-1,
             max_size_messages=max_messages,
             page_size_bytes=64 * 1024,

@@ -128,7 +128,8 @@ class Deliveries:
         if filter.no_local and message.get(names.CLIENT_ID) == self._state.client_id:
             self._acknowledge(consumer, message.message_id)
             return 0
-        qos = qos_of(message, filter.qos)
+        left = self._state.qos_left(active.subscribed.queue, message.message_id)
+        qos = left or qos_of(message, filter.qos)
         if message.large is not None:
             return self._deliver_large(active, message, qos, delivery_count)
         payload = payload_of(message)

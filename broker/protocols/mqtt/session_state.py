@@ -141,14 +141,29 @@ class SessionState:
         """Whether it outlives its connection."""
         return self.expiry_s > 0
 
+    def qos_left(self, queue: str, message_id: int) -> int:
+        """Give the QoS that a message was sent with on an earlier connection; 0 if it was not.
+
+        It comes again as it was sent, whatever its subscription is by now: the client may have it
+        under its packet id (4.4).
+        """
+        left = self._left.get((queue, message_id)) if self._left else None
+        return 0 if left is None else left.qos
+
     def begin(self, queue: str, message_id: int, consumer_id: int, qos: int) -> tuple[int, bool]:
         """Give a packet id to a message that is sent, and whether the client may have had it.
+
+        Args:
+            queue: where it waits.
+            message_id: of it.
+            consumer_id: that is given it.
+            qos: that of `qos_left()`, if it is not 0.
 
         Raises:
             MqttError: all of them are in use.
         """
         left = self._left.pop((queue, message_id), None) if self._left else None
-        if left is not None and left.qos == qos:
+        if left is not None:
             left.consumer_id = consumer_id
             return left.packet_id, True
         packet_id = self._new_id()

@@ -356,3 +356,28 @@ async def test_many_sessions_come_and_go(tmp_path):
         assert queues(broker) == {"$sys.mqtt.sessions"}
         assert broker.parts.postoffice.addresses.queues["$sys.mqtt.sessions"].message_count == 0
         assert broker.clients.sessions == {}
+
+
+@pytest.mark.parametrize("other_qos", [0, 1])
+@asynchronous
+async def test_what_was_on_its_way_comes_again_as_it_was_sent(other_qos):
+    """It has its packet id and its QoS (4.4), whatever the client asks for by then."""
+    first = {PropertyId.RECEIVE_MAXIMUM: 3}
+    async with serving() as broker, Mqtt.of(broker, "p") as p:
+        async with Mqtt.of(broker, "s", **kept(V5), properties=first) as s:
+            await s.subscribe("t", qos=2)
+            for number in range(5):
+                await p.publish("t", b"%d" % number, 2)
+            sent = [await s.message(acknowledges=False) for _ in range(3)]
+        # As many as were on their way are more than the client takes now.
+        async with Mqtt.of(
+            broker, "s", **kept(V5), properties={PropertyId.RECEIVE_MAXIMUM: 1}
+        ) as s:
+            await s.subscribe("t", qos=other_qos)
+            found = [await s.message() for _ in range(5)]
+            await s.settle()
+        assert [(one.payload, one.packet_id, one.qos, one.dup) for one in found[:3]] == [
+            (one.payload, one.packet_id, 2, True) for one in sent
+        ]
+        assert [one.payload for one in found[3:]] == [b"3", b"4"]
+        assert {one.qos for one in found[3:]} == {other_qos}
