@@ -50,6 +50,7 @@ class Socket:
 
     remote, local = "peer", "here"
     principal = None
+    router = ""
     created_ms = 0
     handshake_timeout_s = 10
     is_paused = False
