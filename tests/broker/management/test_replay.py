@@ -8,8 +8,10 @@ import pytest
 from broker.errors import BrokerError
 from broker.management.errors import ManagementError
 from broker.management.registry import Resources
+from broker.model.routing_type import RoutingType
 from broker.model.wire import RecordType
 from broker.model.xid import Xid
+from broker.records.amqp_large_message import LargeAmqpMessage
 from broker.recovery.loaded_messages import decode_message
 from broker.settings.settings import AddressSettings
 from broker.settings.settings_repository import SettingsRepository
@@ -184,6 +186,30 @@ def test_a_large_message_that_is_gone_comes_back_whole(tmp_path):
         await replay(broker_run, "broker", "copies", "q", None)
 
         (found,) = broker_run.broker.parts.postoffice.addresses.queues["q"].references()
+        assert found.message.large.read(0, len(body) + 1) == body
+
+    run(tmp_path, story)
+
+
+def test_a_large_message_of_amqp_comes_back_as_it_was_sent(tmp_path):
+    body = b"0123456789" * 50_000
+    # A durable header, and data.
+    encoded = b"\0\x53\x70\xc0\x02\x01\x41" + b"\0\x53\x75\xb0" + len(body).to_bytes(4) + body
+
+    async def story(broker_run):
+        large = LargeAmqpMessage.received(encoded[:100], "q", 0, RoutingType.ANYCAST)
+        session = broker_run.session()
+        session.uploads.begin(large)
+        session.uploads.append(encoded)
+        assert session.uploads.finish(lambda: None)
+        await durable(session.uploads.end, -1)
+        await consume_all(broker_run)
+        assert not list((tmp_path / "largemessages").iterdir())
+
+        await replay(broker_run, "broker", "q", "q", None)
+
+        (found,) = broker_run.broker.parts.postoffice.addresses.queues["q"].references()
+        assert found.message.large.stored.read(0, len(encoded) + 1) == encoded
         assert found.message.large.read(0, len(body) + 1) == body
 
     run(tmp_path, story)
