@@ -26,3 +26,6 @@ class MessageType(IntEnum):
     BYTES = 4
     MAP = 5
     STREAM = 6
+    # Between brokers: a message of another protocol is inside.
+    EMBEDDED = 7
+    LARGE_EMBEDDED = 8

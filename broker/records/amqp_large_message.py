@@ -213,6 +213,12 @@ class LargeAmqpMessage(NotedProperties):
                 self._take_type(*self._look_at(value))
         Message.large.__set__(self, value)  # type: ignore[attr-defined] # It is a property.
 
+    def look(self) -> None:
+        """Find out what its body is for Core's consumers; all of it is stored now."""
+        large = self.large
+        assert isinstance(large, AmqpLargeBody), "it was given what is stored"
+        self._take_type(*self._look_at(large))
+
     def _look_at(self, body: AmqpLargeBody) -> tuple[int, int]:
         try:
             return body.look()

@@ -77,8 +77,12 @@ class AmqpMessage(NotedProperties):
     _carried: tuple[object, ...] | None
 
     @classmethod
-    def from_record(cls, body: Body) -> Self:
+    def from_record(cls, body: Body, *, is_recorded: bool = True) -> Self:
         """Read the body of record 45 by one of the persisters AMQP_V1, AMQP_V2, AMQP_V3.
+
+        Args:
+            body: of the record.
+            is_recorded: what does not say whether it is durable is so: else it had no record.
 
         Raises:
             RecordFormatError: another persister, or bytes that are not AMQP sections.
@@ -96,8 +100,7 @@ class AmqpMessage(NotedProperties):
             # As Artemis: counted anew from each start.
             expiration = time.time_ns() // 1_000_000 + content.ttl_ms
         made = cls._made(content, expiration)
-        # What says nothing is durable: else it would not have been recorded.
-        if content.durable is not False:
+        if is_recorded and content.durable is not False:
             made.durable = True
         made.message_id = stored.message_id
         if stored.address is not None:

@@ -21,6 +21,7 @@ from broker.client.errors import ClientError
 from broker.client.replies import Reply
 from broker.protocols.core.frames import HEADER_SIZE
 from broker.protocols.core.packet_message import Send, SendContinuation, SendLarge
+from broker.records.embedded_messages import embedded
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
@@ -192,9 +193,13 @@ class Sending:
 
         Args:
             sent: what it is here.
-            message: what the target gets.
+            message: what the target gets; one of AMQP as it is, inside of one of Core.
         """
-        self._queue.append((sent, message))
+        made = embedded(message)
+        if len(made.body) > self._chunk_size:
+            # In parts it would be taken for one of Core.
+            made = message
+        self._queue.append((sent, made))
         if self.waits is Waits.NOTHING:
             self._go_on()
 

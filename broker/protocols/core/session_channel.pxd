@@ -19,6 +19,9 @@ cdef int _INDIVIDUAL_TYPE
 cdef int _RECEIVE_TYPE
 cdef int _ACKNOWLEDGE_SIZE
 cdef int _HEADER_SIZE
+cdef int _BODY_AT
+cdef int _EMBEDDED_FIRST
+cdef int _EMBEDDED
 cdef int _NAMED_TAIL_SIZE
 
 

@@ -16,6 +16,7 @@ import broker.protocols.core.packet_message as messages
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.model.encoding import RecordFormatError
 from broker.model.message import Message
+from broker.model.message_types import MessageType
 from broker.model.properties import PropertyType
 from broker.protocols.core import packet_session as sessions
 from broker.protocols.core.answers import Answers, refusal_of
@@ -31,6 +32,7 @@ from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.queue_requests import QUEUE_REQUESTS
 from broker.protocols.core.upload_requests import UploadRequests
 from broker.protocols.core.xa_requests import XA_REQUESTS
+from broker.records.embedded_messages import EMBEDDED_SIGNATURE, extracted
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -53,6 +55,10 @@ _INDIVIDUAL_TYPE: Final = messages.IndividualAcknowledge.types[0][1]
 _RECEIVE_TYPE: Final = messages.ReceiveMessage.types[0][1]
 _ACKNOWLEDGE_SIZE: Final = 17  # Consumer, message, whether an answer is wanted.
 _HEADER_SIZE: Final = HEADER_SIZE
+# A message that may have another one inside: where its body is, how it begins, its type.
+_BODY_AT: Final = 4
+_EMBEDDED_FIRST: Final = EMBEDDED_SIGNATURE[0]
+_EMBEDDED: Final = int(MessageType.EMBEDDED)
 # Behind a message: whether an answer is wanted, a correlation id, the producer's number.
 _NAMED_TAIL_SIZE: Final = 13
 # Producers of a session that are counted (MAX_PRODUCER_METRIC_SIZE of Artemis).
@@ -138,7 +144,9 @@ class SessionChannel:
             message.read(chunk, start, at, session.new_id())
         except RecordFormatError as error:
             raise PacketFormatError(f"Send: {error}") from error
-        if wants_answer:
+        if chunk[start + _BODY_AT] == _EMBEDDED_FIRST and message.type == _EMBEDDED:
+            message = extracted(message)
+        elif wants_answer:
             session.prewarm(message)
         try:
             session.accept(message)

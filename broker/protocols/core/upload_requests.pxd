@@ -11,3 +11,4 @@ cdef class UploadRequests:
     cdef object _kept_connection
     cdef object _to_end
     cdef object _address
+    cdef object _amqp

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from broker.errors import BrokerError
 from broker.protocols.core.answers import refusal_of
 from broker.protocols.core.errors import PacketFormatError
+from broker.records.amqp_large_message import LargeAmqpMessage
+from broker.records.embedded_messages import extracted
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ class UploadRequests:
         self._to_end: tuple[SendContinuation, int] | None = None
         # Where the message goes.
         self._address: str | None = None
+        # The message, if it is one of AMQP.
+        self._amqp: LargeAmqpMessage | None = None
 
     def begin(self, packet: SendLarge, size: int) -> None:
         """Begin a message.
@@ -70,8 +74,10 @@ class UploadRequests:
             BrokerError: the broker has no place for it.
             JournalIOError: its file cannot be made.
         """
-        self._session.uploads.begin(packet.message)
-        self._address = packet.message.address
+        message = extracted(packet.message)
+        self._session.uploads.begin(message)
+        self._address = message.address
+        self._amqp = message if isinstance(message, LargeAmqpMessage) else None
         self._answers.silently(size)
 
     def append(self, packet: SendContinuation, size: int) -> None:
@@ -98,12 +104,15 @@ class UploadRequests:
             self._to_end = (packet, size)
             self._hold()
             return
+        body_size = packet.message_body_size
+        if self._amqp is not None:
+            self._amqp.look()
+            # Core's consumers are told the size of what they get.
+            body_size = -1
         if packet.requires_response:
-            uploads.end(
-                packet.message_body_size, self._answers.answered, size, packet.correlation_id
-            )
+            uploads.end(body_size, self._answers.answered, size, packet.correlation_id)
         else:
-            uploads.end(packet.message_body_size, self._answers.unanswered, size)
+            uploads.end(body_size, self._answers.unanswered, size)
         producer = self._producer_of(packet.sender_id, self._address)
         producer.sent_count += 1
         producer.sent_bytes += max(0, packet.message_body_size)

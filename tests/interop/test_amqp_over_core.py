@@ -1,0 +1,97 @@
+"""AMQP messages over core bridges between ours and Artemis, either way: as they were sent."""
+
+import json
+import uuid
+
+import pytest
+
+from broker.client.aio import AsyncClient
+from broker.model.routing_type import RoutingType
+from tests.broker.bridges.test_amqp_over_core import SMALL, told
+from tests.broker.bridges.two_brokers import bridge, count_of, options, port_of, running, until
+from tests.broker.protocols.amqp.client import Capability, Client
+from tests.broker.protocols.amqp.test_large import BODIES
+from tests.interop.asynchronous import asynchronous
+
+WAIT_S = 60
+KINDS = pytest.mark.parametrize("bodies", [SMALL, BODIES], ids=["small", "large"])
+
+
+def login(broker):
+    return {
+        "allowed_mechs": "PLAIN",
+        "allow_insecure_mechs": True,
+        "user": broker.USER,
+        "password": broker.PASSWORD,
+    }
+
+
+def sent_of(bodies):
+    return [told(one) for one in bodies.values()]
+
+
+def core(broker):
+    return AsyncClient(broker.uri, user=broker.USER, password=broker.PASSWORD)
+
+
+async def send(port, queue, messages, **how):
+    async with Client.of(port, **how) as client:
+        sender = await client.sender(queue, Capability("queue"))
+        for one in messages:
+            await sender.send(one)
+
+
+async def check(port, queue, messages, **how):
+    async with Client.of(port, **how) as client:
+        receiver = await client.receiver(queue, Capability("queue"))
+        for one in messages:
+            got = await receiver.get(WAIT_S)
+            assert got.encode() == one.encode()
+            await receiver.accept()
+
+
+@KINDS
+@asynchronous
+async def test_from_ours_to_artemis(distributed_broker, tmp_path, bodies):
+    theirs = distributed_broker
+    queue, sent = f"to.{uuid.uuid4()}", sent_of(bodies)
+    async with core(theirs) as client:
+        session = await client.session()
+        await session.create_queue(queue, queue, routing_type=RoutingType.ANYCAST)
+    configured = bridge(forwarding_address=queue, user=theirs.USER, password=theirs.PASSWORD)
+    made = options(
+        "ours", queue="from", folder=tmp_path, bridges=(configured,), target_port=theirs.port
+    )
+    async with running(made) as ours:
+        await send(port_of(ours), "from", sent)
+        await until(lambda: count_of(ours, "from") == 0, WAIT_S)
+    await check(theirs.port, queue, sent, **login(theirs))
+
+
+@KINDS
+@asynchronous
+async def test_from_artemis_to_ours(distributed_broker, tmp_path, bodies):
+    theirs = distributed_broker
+    name, sent = f"from.{uuid.uuid4()}", sent_of(bodies)
+    async with (
+        running(options("ours", queue="to", folder=tmp_path)) as ours,
+        core(theirs) as client,
+    ):
+        session = await client.session()
+        await session.create_queue(name, name, routing_type=RoutingType.ANYCAST)
+        connector = f"ours.{uuid.uuid4()}"
+        url = f"tcp://127.0.0.1:{port_of(ours)}"
+        await session.manage("broker", "addConnector", connector, url)
+        made = {
+            "name": name,
+            "queue-name": name,
+            "forwarding-address": "to",
+            "static-connectors": [connector],
+            "reconnect-attempts": -1,
+            "user": "anybody",
+            "password": "any",
+        }
+        await session.manage("broker", "createBridge", json.dumps(made))
+        await send(theirs.port, name, sent, **login(theirs))
+        await check(port_of(ours), "to", sent)
+        await session.manage("broker", "destroyBridge", name)
