@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker.queues.counters import Counters
     from broker.queues.filter import Filter
     from broker.recovery.replay import Replay
+    from broker.routers.router import ConnectionRouter
     from broker.routing.administration import Administration
     from broker.routing.dead_letters import DeadLetters
     from broker.routing.postoffice import PostOffice
@@ -159,6 +160,8 @@ class Clients(Protocol):
     """Since the broker was made."""
     session_count_total: int
     """Likewise."""
+    connection_routers: Mapping[str, ConnectionRouter]
+    """By name."""
 
     @property
     def sessions(self) -> Mapping[str, Session]:

@@ -10,6 +10,7 @@ from broker.management.bridge_control import BridgeControl
 from broker.management.broadcast_group_control import BroadcastGroupControl
 from broker.management.broker_control import BrokerControl
 from broker.management.cluster_connection_control import ClusterConnectionControl
+from broker.management.connection_router_control import ConnectionRouterControl
 from broker.management.discovery_group_control import DiscoveryGroupControl
 from broker.management.divert_control import DivertControl
 from broker.management.queue_control import QueueControl
@@ -36,7 +37,7 @@ class Resources:
         """Give what is managed under a name; None if there is nothing.
 
         broker, queue.X, address.X, divert.X, acceptor.X, bridge.X, jmsbridge.X, broadcastgroup.X,
-        discoverygroup.X, clusterconnection.X
+        discoverygroup.X, clusterconnection.X, connectionrouter.X
         """
         if name == "broker":
             return self._own
@@ -68,6 +69,9 @@ class Resources:
             return BroadcastGroupControl(cluster.broadcast_groups[rest])
         if kind == "discoverygroup" and rest in cluster.discovery_groups:
             return DiscoveryGroupControl(cluster, rest)
+        routers = self._broker.clients.connection_routers
+        if kind == "connectionrouter" and rest in routers:
+            return ConnectionRouterControl(routers[rest])
         if kind == "acceptor":
             for acceptor in self._broker.acceptors:
                 if acceptor.options.name == rest:

@@ -26,7 +26,7 @@ from broker.sessions.session import Session, SessionOptions
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, KeysView
+    from collections.abc import Callable, KeysView, Mapping
 
     from broker.cluster.cluster_manager import ClusterManager
     from broker.cluster.topology import ClusterTopology
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from broker.protocols.redirection import Redirection, RoutingRefusal
     from broker.queues.consumer import Consumer
     from broker.routers.connection_routers import ConnectionRouters
+    from broker.routers.router import ConnectionRouter
     from broker.server.composition import Parts
     from broker.server.lifecycle import Lifecycle
 
@@ -64,6 +65,7 @@ class Clients:
         management: answers messages to the management address. Set likewise.
         cluster: topologies that clients are told of. Set likewise.
         routers: that acceptors name. Set likewise, where there are any.
+        connection_routers: the same, by name; none where there is none.
         sessions: open ones, by name.
         connections: that speak a protocol, by id.
         session_count_total: since the broker was made.
@@ -92,6 +94,7 @@ class Clients:
         )
         self.scale_down_to: str | None = None
         self.on_scaled_down: Callable[[str], object] = lambda node_id: None
+        self.connection_routers: Mapping[str, ConnectionRouter] = {}
         self.sessions: dict[str, Session] = {}
         self.connections: dict[str, Handler] = {}
         # In the order in which they came, as all that is gone through; a set has none.

@@ -46,6 +46,7 @@ def make_routers(
                 ErrorCode.ILLEGAL_STATE,
                 f"acceptor {acceptor.name}: no connection router is called {acceptor.router!r}",
             )
+    clients.connection_routers = {}
     if not configs:
         return None
     # A broker without routers does not load the client.
@@ -61,4 +62,5 @@ def make_routers(
         storage=parts.storage,
         recorded=recorded,
     )
+    clients.connection_routers = clients.routers.by_name
     return clients.routers

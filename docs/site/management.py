@@ -14,6 +14,8 @@ from broker.management.address_control import AddressControl
 from broker.management.bridge_control import BridgeControl
 from broker.management.broadcast_group_control import BroadcastGroupControl
 from broker.management.broker_control import BrokerControl
+from broker.management.cluster_connection_control import ClusterConnectionControl
+from broker.management.connection_router_control import ConnectionRouterControl
 from broker.management.discovery_group_control import DiscoveryGroupControl
 from broker.management.divert_control import DivertControl
 from broker.management.jms_bridge_control import JMSBridgeResource
@@ -38,6 +40,8 @@ CONTROLS: Final[dict[str, type[Control]]] = {
     "jmsbridge.NAME": JMSBridgeResource,
     "broadcastgroup.NAME": BroadcastGroupControl,
     "discoverygroup.NAME": DiscoveryGroupControl,
+    "clusterconnection.NAME": ClusterConnectionControl,
+    "connectionrouter.NAME": ConnectionRouterControl,
 }
 _FAMILIES: Final = {"GaugeMetricFamily": "gauge", "CounterMetricFamily": "counter"}
 

@@ -11,6 +11,7 @@ from broker.management.bridge_control import BridgeControl
 from broker.management.broadcast_group_control import BroadcastGroupControl
 from broker.management.broker_control import BrokerControl
 from broker.management.cluster_connection_control import ClusterConnectionControl
+from broker.management.connection_router_control import ConnectionRouterControl
 from broker.management.discovery_group_control import DiscoveryGroupControl
 from broker.management.divert_control import DivertControl
 from broker.management.jms_bridge_control import JMSBridgeResource
@@ -33,6 +34,7 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "management.md"
         ("broadcastgroup.NAME", BroadcastGroupControl),
         ("discoverygroup.NAME", DiscoveryGroupControl),
         ("clusterconnection.NAME", ClusterConnectionControl),
+        ("connectionrouter.NAME", ConnectionRouterControl),
     ],
 )
 def test_every_operation_is_named(resource, control):
