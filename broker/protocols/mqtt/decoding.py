@@ -31,7 +31,7 @@ from broker.protocols.mqtt.properties import (
     PropertyId,
     read_properties,
 )
-from broker.protocols.mqtt.reason_codes import ReasonCode
+from broker.protocols.mqtt.reason_codes import DISCONNECT_CODES, ReasonCode
 from broker.protocols.mqtt.wire import PacketReader
 
 if TYPE_CHECKING:
@@ -202,13 +202,7 @@ _CODES: Final = {
     PacketType.PUBREL: frozenset({0x00, 0x92}),
     PacketType.PUBCOMP: frozenset({0x00, 0x92}),
     PacketType.AUTH: frozenset({0x00, 0x18, 0x19}),
-    PacketType.DISCONNECT: frozenset(
-        {
-            *(0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x87, 0x89, 0x8B, 0x8D, 0x8E, 0x8F, 0x90, 0x93),
-            *(0x94, 0x95, 0x96, 0x97, 0x98, 0x99, 0x9A, 0x9B, 0x9C, 0x9D, 0x9E, 0x9F, 0xA0, 0xA1),
-            0xA2,
-        }
-    ),
+    PacketType.DISCONNECT: DISCONNECT_CODES,
 }
 
 

@@ -42,7 +42,7 @@ from broker.protocols.mqtt.packets import (
 )
 from broker.protocols.mqtt.properties import NO_PROPERTIES, PropertyId
 from broker.protocols.mqtt.publishing import LARGE_SIZE, Publishing
-from broker.protocols.mqtt.reason_codes import ReasonCode, return_code
+from broker.protocols.mqtt.reason_codes import ReasonCode, disconnect_code, return_code
 from broker.protocols.mqtt.session_state import WillToSend
 from broker.protocols.mqtt.subscriptions import Subscriptions
 from broker.protocols.mqtt.wire import VARIABLE_MAX
@@ -400,9 +400,10 @@ class MqttConnection:
         properties: Properties = {}
         if self._agreement.wants_problems:
             properties = {PropertyId.REASON_STRING: error.text[:200]}
-        told = encode(Disconnect(error.code, properties), self._version)
+        code = disconnect_code(error.code)
+        told = encode(Disconnect(code, properties), self._version)
         if len(told) > self._agreement.packet_size_max:
-            told = encode(Disconnect(error.code), self._version)
+            told = encode(Disconnect(code), self._version)
         self._output.write(told)
 
     def _end(self, error: MqttError) -> None:

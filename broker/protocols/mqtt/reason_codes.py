@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-__all__ = ["FAILURE", "ReasonCode", "return_code"]
+__all__ = ["DISCONNECT_CODES", "FAILURE", "ReasonCode", "disconnect_code", "return_code"]
 
 FAILURE: Final = 0x80
 """From here on a code says that something was refused."""
@@ -57,6 +57,25 @@ class ReasonCode(IntEnum):
     MAXIMUM_CONNECT_TIME = 0xA0
     SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED = 0xA1
     WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED = 0xA2
+
+
+DISCONNECT_CODES: Final = frozenset(
+    {
+        *(0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x87, 0x89, 0x8B, 0x8D, 0x8E, 0x8F, 0x90, 0x93),
+        *(0x94, 0x95, 0x96, 0x97, 0x98, 0x99, 0x9A, 0x9B, 0x9C, 0x9D, 0x9E, 0x9F, 0xA0, 0xA1),
+        0xA2,
+    }
+)
+"""Those that a DISCONNECT may have (3.14.2.1)."""
+
+
+def disconnect_code(code: int) -> int:
+    """Give what DISCONNECT has for a reason: what only a CONNECT is told is a protocol error.
+
+    >>> hex(disconnect_code(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION))
+    '0x82'
+    """
+    return code if code in DISCONNECT_CODES else int(ReasonCode.PROTOCOL_ERROR)
 
 
 # Artemis answers wrong passwords by 5, not by 4: who asks is not to learn which of both it was.

@@ -326,6 +326,19 @@ async def test_only_connect_comes_first(version, caplog):
     assert [type(one) for one in told] == [Connack] + [Disconnect] * (version is V5)
 
 
+@asynchronous
+async def test_a_second_connect_of_a_version_that_there_is_not_is_a_protocol_error(caplog):
+    async with room(caplog) as it:
+        first = encoded(V5)[0]
+        second = bytearray(first)
+        second[first.index(b"MQTT") + 4] = 9
+        is_left, told = await it.told(V5, first, bytes(second))
+
+    assert is_left
+    # 0x84 is for CONNACK alone.
+    assert [one.code for one in told] == [0, ReasonCode.PROTOCOL_ERROR]
+
+
 # --- whole conversations ------------------------------------------------------------------------
 
 
