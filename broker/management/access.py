@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from broker.queues.counters import Counters
     from broker.queues.filter import Filter
     from broker.recovery.replay import Replay
-    from broker.routers.router import ConnectionRouter
+    from broker.routers.connection_routers import ConnectionRouters
     from broker.routing.administration import Administration
     from broker.routing.dead_letters import DeadLetters
     from broker.routing.postoffice import PostOffice
@@ -160,8 +160,8 @@ class Clients(Protocol):
     """Since the broker was made."""
     session_count_total: int
     """Likewise."""
-    connection_routers: Mapping[str, ConnectionRouter]
-    """By name."""
+    routers: ConnectionRouters | None
+    """Connection routers; None where there are none."""
 
     @property
     def sessions(self) -> Mapping[str, Session]:

@@ -28,7 +28,7 @@ __all__ = ["QueueQueries"]
 
 
 def _size(message: Message) -> int:
-    return message.encoded_size if message.large is None else message.large.size
+    return message.encoded_size if message.large is None else message.large_size
 
 
 class QueueQueries(QueueCounters):

@@ -69,9 +69,9 @@ class Resources:
             return BroadcastGroupControl(cluster.broadcast_groups[rest])
         if kind == "discoverygroup" and rest in cluster.discovery_groups:
             return DiscoveryGroupControl(cluster, rest)
-        routers = self._broker.clients.connection_routers
-        if kind == "connectionrouter" and rest in routers:
-            return ConnectionRouterControl(routers[rest])
+        routers = self._broker.clients.routers
+        if kind == "connectionrouter" and routers is not None and rest in routers.by_name:
+            return ConnectionRouterControl(routers.by_name[rest])
         if kind == "acceptor":
             for acceptor in self._broker.acceptors:
                 if acceptor.options.name == rest:

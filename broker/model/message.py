@@ -158,6 +158,12 @@ class Message(MessageForm):
         if value is not None:
             self.is_large = True
 
+    @property
+    def large_size(self) -> int:
+        """Bytes of the body that is kept outside of the message, as it is stored; 0 without one."""
+        large = self.large
+        return 0 if large is None else large.size
+
     # Properties.
 
     @property

@@ -6,7 +6,7 @@
                 a text: in the encoding of Core, piece by piece
                 a map, stream or any other value: converted as a whole while it is held
 
-Nothing is converted before somebody asks for it.
+Nothing is converted until it is read.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class StoredPart:
 
 
 class _TextCursor:
-    """Where somebody reads a text."""
+    """The position of one reader of a text."""
 
     def __init__(self) -> None:
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -128,7 +128,7 @@ class AmqpLargeBody:
     # --- while it comes -----------------------------------------------------------------------
 
     def begin(self, start: bytes) -> None:
-        """Note what is stored first, so that nobody has to read a text to count it.
+        """Note what is stored first: a text is counted while it comes, not read for its size.
 
         Args:
             start: where the body has begun.
@@ -214,7 +214,7 @@ class AmqpLargeBody:
         """Convert it as a whole."""
         if self._whole is not None:
             return self._whole
-        encoded = self.stored.read(self._body_at, self.stored.size - self._body_at)
+        encoded = self.stored.read(self._body_at, max(0, self.stored.size - self._body_at))
         try:
             _, made = core_body(encoded, self._content_type)
         except RecordFormatError as error:

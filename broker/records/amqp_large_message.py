@@ -147,6 +147,10 @@ class LargeAmqpMessage(NotedProperties):
             raise reader.fail(f"message persister {stored.persister.name}")
         values = {name: getattr(stored, name) for name in _NAMES}
         sections = sections_of_values(*values.values())
+        head = b"".join(value for value in values.values() if value != _NULL)
+        found = read_head(head).sections if head else {}
+        if any(found.get(name, _NULL) != value for name, value in values.items()):
+            raise reader.fail("a saved section is another one than its name says")
         extra = stored.extra_properties or ()
         # What it is, its body says: see `large`.
         content = content_of(sections, extra, MessageType.BYTES, b"", 0)
@@ -158,7 +162,7 @@ class LargeAmqpMessage(NotedProperties):
         made._pack()
         made.message_format = stored.message_format
         made.body_at = max(0, stored.remaining_body_position)
-        made._head = b"".join(value for value in values.values() if value != _NULL)
+        made._head = head
         made._positions = {
             "header": stored.header_position,
             "delivery_annotations": stored.delivery_annotations_position,
@@ -213,6 +217,12 @@ class LargeAmqpMessage(NotedProperties):
                 self._take_type(*self._look_at(value))
         Message.large.__set__(self, value)  # type: ignore[attr-defined] # It is a property.
 
+    @property
+    def large_size(self) -> int:
+        """See Message; of all sections."""
+        large = self.large
+        return large.stored.size if isinstance(large, AmqpLargeBody) else 0
+
     def look(self) -> None:
         """Find out what its body is for Core's consumers; all of it is stored now."""
         large = self.large
@@ -248,7 +258,7 @@ class LargeAmqpMessage(NotedProperties):
         """Give what follows them, as it came."""
         large = self.large
         assert isinstance(large, AmqpLargeBody), "it was given what is stored"
-        return StoredPart(large.stored, self.body_at)
+        return StoredPart(large.stored, min(self.body_at, large.stored.size))
 
     def _rewrite(self) -> None:
         """Let the sections say where it came from, as those of Artemis's copies do."""

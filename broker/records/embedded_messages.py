@@ -4,8 +4,8 @@
     LargeAmqpMessage ─▶ type 8, property `_AMQP_EMBED_LARGE` with its record,
                         body as it is stored ───────────────────────────────▶ LargeAmqpMessage
 
-Artemis's bridges and cluster connections send them so (EmbedMessageUtil), and a broker takes them
-out again, whoever sends them.
+Artemis's bridges and cluster connections send them so (EmbedMessageUtil). A broker extracts them
+from what any client of Core sends.
 """
 
 from __future__ import annotations

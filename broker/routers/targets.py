@@ -1,6 +1,6 @@
 """One target: a broker that clients may be sent to, and how it is found to be ready.
 
-    every check-period: connect where there is no connection ─▶ ask management: NodeID, Active,
+    every check-period: connect, unless connected ─▶ ask management: NodeID, Active,
                         ConnectionCount where the policy wants it ─▶ ready, or not and why
     a lost connection:  not ready until the next check
 

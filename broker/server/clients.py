@@ -26,7 +26,7 @@ from broker.sessions.session import Session, SessionOptions
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, KeysView, Mapping
+    from collections.abc import Callable, KeysView
 
     from broker.cluster.cluster_manager import ClusterManager
     from broker.cluster.topology import ClusterTopology
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from broker.protocols.redirection import Redirection, RoutingRefusal
     from broker.queues.consumer import Consumer
     from broker.routers.connection_routers import ConnectionRouters
-    from broker.routers.router import ConnectionRouter
     from broker.server.composition import Parts
     from broker.server.lifecycle import Lifecycle
 
@@ -64,8 +63,7 @@ class Clients:
         parts: of the broker. Set at each start, before it is active.
         management: answers messages to the management address. Set likewise.
         cluster: topologies that clients are told of. Set likewise.
-        routers: that acceptors name. Set likewise, where there are any.
-        connection_routers: the same, by name; none where there is none.
+        routers: that acceptors name. Set likewise; None where there are none.
         sessions: open ones, by name.
         connections: that speak a protocol, by id.
         session_count_total: since the broker was made.
@@ -80,7 +78,6 @@ class Clients:
     parts: Parts
     management: Management
     cluster: ClusterManager
-    routers: ConnectionRouters
 
     def __init__(
         self, options: BrokerOptions, lifecycle: Lifecycle, clock: Clock, ids: Ids
@@ -94,7 +91,7 @@ class Clients:
         )
         self.scale_down_to: str | None = None
         self.on_scaled_down: Callable[[str], object] = lambda node_id: None
-        self.connection_routers: Mapping[str, ConnectionRouter] = {}
+        self.routers: ConnectionRouters | None = None
         self.sessions: dict[str, Session] = {}
         self.connections: dict[str, Handler] = {}
         # In the order in which they came, as all that is gone through; a set has none.
@@ -212,6 +209,7 @@ class Clients:
             roles=self.parts.security.roles_of(user),
             sni_host=peer.sni_host,
         )
+        assert self.routers is not None, "an acceptor names one of them"
         return self.routers.route(peer.router, client)
 
     # --- sessions -----------------------------------------------------------------------------

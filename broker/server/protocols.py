@@ -107,10 +107,12 @@ class Protocols:
             return connect(peer, parameters)
         clients = self._clients
         assert clients is not None, "start() came before"
+        routers = clients.routers
+        assert routers is not None, "an acceptor names one of them"
         return held_or_connected(
             peer,
             lambda held: connect(held, parameters),
-            lambda release: clients.routers.wait(peer.router, release),
+            lambda release: routers.wait(peer.router, release),
         )
 
     def check(self) -> None:

@@ -46,7 +46,7 @@ def make_routers(
                 ErrorCode.ILLEGAL_STATE,
                 f"acceptor {acceptor.name}: no connection router is called {acceptor.router!r}",
             )
-    clients.connection_routers = {}
+    clients.routers = None
     if not configs:
         return None
     # A broker without routers does not load the client.
@@ -62,5 +62,4 @@ def make_routers(
         storage=parts.storage,
         recorded=recorded,
     )
-    clients.connection_routers = clients.routers.by_name
     return clients.routers

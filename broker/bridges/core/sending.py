@@ -66,8 +66,7 @@ class Sent:
     def __init__(self, message: Message, number: int) -> None:
         self.message = message
         self.number = number
-        body = message.large
-        self.size = message.encoded_size if body is None else message.encoded_size + body.size
+        self.size = message.encoded_size + message.large_size
         self.is_confirmed = False
         self.is_done = False
 

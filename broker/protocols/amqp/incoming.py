@@ -262,8 +262,7 @@ class IncomingLink(OurLink):
             return
         tx = None
         try:
-            if delivery.remote_state == TRANSACTIONAL:
-                tx = self._connection.transactions.find(transaction_id(delivery))
+            tx = self._transaction_of(delivery)
             self._prepare(arrival.message)
         except (AmqpError, BrokerError) as error:
             self._not_taken(delivery, error, tx, arrival)
@@ -301,14 +300,23 @@ class IncomingLink(OurLink):
             self._arrivals.remove(arrival)
             arrival.drop()
 
+    def _transaction_of(self, delivery: Delivery) -> OpenTransaction | None:
+        """Give the transaction that a message is sent in; None outside of one.
+
+        Raises:
+            AmqpError: it is unknown.
+        """
+        if delivery.remote_state != TRANSACTIONAL:
+            return None
+        return self._connection.transactions.find(transaction_id(delivery))
+
     def _taken(self, delivery: Delivery, encoded: bytes) -> None:
         """Send a message, or answer why not."""
         if self.is_closed:
             return
         tx = None
         try:
-            if delivery.remote_state == TRANSACTIONAL:
-                tx = self._connection.transactions.find(transaction_id(delivery))
+            tx = self._transaction_of(delivery)
             message = AmqpMessage.received(
                 encoded, self._address, self._connection.clock.now_ms(), self._routing_type
             )

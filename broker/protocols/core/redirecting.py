@@ -37,7 +37,7 @@ def disconnect_of(route: Redirection | RoutingRefusal, node_id: str) -> Disconne
         node_id: of this broker.
 
     Raises:
-        BrokerError: there is no other place.
+        BrokerError: the router has no target for it.
     """
     if isinstance(route, RoutingRefusal):
         kind = "router_not_ready" if route.is_unavailable else "router_rejected"

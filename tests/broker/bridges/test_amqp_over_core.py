@@ -1,18 +1,25 @@
 """AMQP messages over links of Core: they come out at the other broker as they were sent."""
 
-import asyncio
+import contextlib
+import dataclasses
+import random
 
 import pytest
 from proton import Message, symbol
 
+from broker.model.encoding import BodyReader, BodyWriter
 from broker.model.message import Message as CoreMessage
 from broker.model.message_types import MessageType
+from broker.model.properties import Property, PropertyType
+from broker.records.amqp_large_message import LargeAmqpMessage
 from broker.records.amqp_message import AmqpMessage
 from broker.records.embedded_messages import EMBEDDED_SIGNATURE, embedded, extracted
+from broker.records.stored_messages import read_message, write_message
 from tests.broker.bridges.two_brokers import bridge, options, port_of, running, until
 from tests.broker.protocols.amqp.client import Capability, Client
 from tests.broker.protocols.amqp.test_large import BODIES
 from tests.broker.protocols.stomp.client import core
+from tests.interop.asynchronous import asynchronous
 
 SMALL = {
     "data": Message(body=b"\0\1", inferred=True),
@@ -36,61 +43,56 @@ def told(body):
     )
 
 
+@contextlib.asynccontextmanager
+async def bridged(folder):
+    """Two brokers, and a bridge from `from` to `to`."""
+    async with running(options("t", queue="to", folder=folder / "t")) as target:
+        made = options(
+            "s",
+            queue="from",
+            folder=folder / "s",
+            bridges=(bridge(),),
+            target_port=port_of(target),
+        )
+        async with running(made) as source:
+            yield source, target
+
+
+async def send(broker, messages):
+    async with Client.of(broker) as client:
+        sender = await client.sender("from", Capability("queue"))
+        for one in messages:
+            await sender.send(one)
+
+
 @pytest.mark.parametrize("bodies", [SMALL, BODIES], ids=["small", "large"])
-def test_a_bridge_takes_them_as_they_are(tmp_path, bodies):
-    async def main():
-        async with running(options("t", queue="to", folder=tmp_path / "t")) as target:
-            made = options(
-                "s",
-                queue="from",
-                folder=tmp_path / "s",
-                bridges=(bridge(),),
-                target_port=port_of(target),
-            )
-            async with running(made) as source:
-                sent = [told(one) for one in bodies.values()]
-                async with Client.of(source) as client:
-                    sender = await client.sender("from", Capability("queue"))
-                    for one in sent:
-                        await sender.send(one)
-                async with Client.of(target) as client:
-                    receiver = await client.receiver("to")
-                    for one in sent:
-                        assert (await receiver.get()).encode() == one.encode()
-                        await receiver.accept()
-                queue = source.parts.postoffice.addresses.queues["from"]
-                await until(lambda: queue.message_count == 0)
-        for name in "st":
-            assert list((tmp_path / name / "large").glob("*.msg")) == []
-
-    asyncio.run(main())
+@asynchronous
+async def test_a_bridge_takes_them_as_they_are(tmp_path, bodies):
+    sent = [told(one) for one in bodies.values()]
+    async with bridged(tmp_path) as (source, target):
+        await send(source, sent)
+        async with Client.of(target) as client:
+            receiver = await client.receiver("to")
+            for one in sent:
+                assert (await receiver.get()).encode() == one.encode()
+                await receiver.accept()
+        queue = source.parts.postoffice.addresses.queues["from"]
+        await until(lambda: queue.message_count == 0)
+    for name in "st":
+        assert list((tmp_path / name / "large").glob("*.msg")) == []
 
 
-def test_a_core_consumer_behind_a_bridge_reads_them(tmp_path):
-    async def main():
-        async with running(options("t", queue="to", folder=tmp_path / "t")) as target:
-            made = options(
-                "s",
-                queue="from",
-                folder=tmp_path / "s",
-                bridges=(bridge(),),
-                target_port=port_of(target),
-            )
-            async with running(made) as source:
-                async with Client.of(source) as client:
-                    sender = await client.sender("from", Capability("queue"))
-                    await sender.send(told(SMALL["text"]))
-                    await sender.send(told(BODIES["data"]))
-                async with core(target) as session:
-                    consumer = await session.consumer("to", selector="colour = 'red'")
-                    first = await consumer.receive(30)
-                    assert first.text == "grüße"
-                    second = await consumer.receive(30)
-                    assert await second.read() == bytes(BODIES["data"].body)
-                    size = second.properties["_AMQ_LARGE_SIZE"].value
-                    assert size == len(BODIES["data"].body)
-
-    asyncio.run(main())
+@asynchronous
+async def test_a_core_consumer_behind_a_bridge_reads_them(tmp_path):
+    async with bridged(tmp_path) as (source, target):
+        await send(source, [told(SMALL["text"]), told(BODIES["data"])])
+        async with core(target) as session:
+            consumer = await session.consumer("to", selector="colour = 'red'")
+            assert (await consumer.receive(30)).text == "grüße"
+            second = await consumer.receive(30)
+            body = bytes(BODIES["data"].body)
+            assert await second.read() == body
+            assert second.properties["_AMQ_LARGE_SIZE"].value == len(body)
 
 
 def amqp(durable=True, **fields):
@@ -127,6 +129,52 @@ def test_what_the_broker_noted_comes_along():
 def test_what_is_no_such_message_stays_as_it_came(kind, body):
     message = CoreMessage("a", body, type=kind)
     assert extracted(message) is message
+
+
+def large_record(**fields):
+    """A message of Core with the record of a large one of AMQP, in which these sections differ."""
+    encoded = Message(body=b"x", inferred=True, durable=True, id="i", subject="s").encode()
+    record = LargeAmqpMessage.received(encoded, "a", 0).record()
+    stored = read_message(BodyReader(record))
+    for name, other in fields.items():
+        stored = dataclasses.replace(stored, **{name: getattr(stored, other)})
+    writer = BodyWriter()
+    write_message(writer, stored)
+    return with_large_record(writer.getvalue())
+
+
+def with_large_record(record):
+    properties = (Property("_AMQP_EMBED_LARGE", PropertyType.BYTES, record),)
+    return CoreMessage("a", b"", type=MessageType.LARGE_EMBEDDED, properties=properties)
+
+
+def test_a_section_in_the_place_of_another_one_is_not_read():
+    assert type(extracted(large_record())) is LargeAmqpMessage
+    message = large_record(header="properties")
+    assert extracted(message) is message
+
+
+def test_a_damaged_one_can_be_stored_or_stays_as_it_came():
+    seeded = random.Random(7)
+    encoded = Message(body={"a": [1, 2]}, durable=True, properties={"k": 1}, id="i").encode()
+    small = bytes(embedded(AmqpMessage.received(encoded, "a", 0)).body)
+    record = LargeAmqpMessage.received(encoded, "a", 0).record()
+    kinds = set()
+    for _ in range(3000):
+        body, large = bytearray(small), bytearray(record)
+        for data, first in ((body, len(EMBEDDED_SIGNATURE)), (large, 0)):
+            for _ in range(seeded.randrange(1, 4)):
+                at = seeded.randrange(first, len(data))
+                data[at : at + seeded.randrange(3)] = seeded.randbytes(seeded.randrange(3))
+        for message in (
+            CoreMessage("a", bytes(body), type=MessageType.EMBEDDED),
+            with_large_record(bytes(large)),
+        ):
+            found = extracted(message)
+            found.record()
+            found.encode()
+            kinds.add(type(found))
+    assert kinds == {CoreMessage, AmqpMessage, LargeAmqpMessage}
 
 
 def test_a_core_message_is_sent_as_it_is():

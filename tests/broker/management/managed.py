@@ -68,7 +68,7 @@ class ManagedBench(Bench):
         )
         self.started_ms = self.now_ms
         self.connection_count_total = self.session_count_total = 0
-        self.connection_routers = {}
+        self.routers = None
         self.connections, self.sessions, self.acceptors, self.web = {}, {}, [], []
         self.stored_settings = StoredSettings(self.storage, self.settings)
         self.stored_permissions = StoredPermissions(self.storage, self.security.permissions)

@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import json
 
 import pytest
 from proton import Delivery, Message, symbol
 
+from broker.client.errors import ClosedError
+from broker.management.registry import Resources
 from broker.model.bodies import decode_map, decode_stream, decode_text, encode_text
 from broker.model.routing_type import RoutingType
 from broker.records.amqp_large_message import LargeAmqpMessage
@@ -150,6 +153,38 @@ async def test_it_survives_restarts(tmp_path):
         assert (await receiver.get()).encode() == message.encode()
         await receiver.accept()
         await until(lambda: not files(tmp_path))
+
+
+@asynchronous
+async def test_a_damaged_body_ends_its_core_consumer_and_nothing_else(tmp_path):
+    encoded = bytearray(BODIES["map"].encode())
+    encoded[-60:] = b"\xff" * 60
+    async with serving(tmp_path) as broker, Client.of(broker) as client:
+        link = (await client.sender("q", Capability("queue"))).link
+        link.delivery("damaged")
+        link.send(bytes(encoded))
+        link.advance()
+        await driven(client, lambda: "q" in queues(broker) and waiting(broker))
+        listing = Resources(broker).find("queue.q").invoke("listMessagesAsJSON", [""])
+        assert listed(listing)[0]["address"] == "q"
+        async with core(broker) as session:
+            consumer = await session.consumer("q")
+            with pytest.raises(ClosedError):
+                await consumer.receive(30)
+        assert len(waiting(broker)) == 1
+
+
+def queues(broker):
+    return broker.parts.postoffice.addresses.queues
+
+
+def listed(work):
+    """The result of an operation that is done in parts."""
+    try:
+        while True:
+            next(work)
+    except StopIteration as end:
+        return json.loads(end.value)
 
 
 @asynchronous
