@@ -12,6 +12,7 @@ from tests.interop.artemis import (
 )
 from tests.interop.artemis_broker import NEWEST, ArtemisBroker
 from tests.interop.artemis_broker import VERSION as DISTRIBUTED
+from tests.interop.one_folder import Artemis as FolderArtemis
 from tests.interop.our_broker import OurBroker
 
 HERE = Path(__file__).parent
@@ -53,6 +54,17 @@ def distributed_broker(tmp_path_factory):
 def newest_broker(tmp_path_factory):
     """The newest one, as above."""
     yield from running(tmp_path_factory, NEWEST)
+
+
+@pytest.fixture
+def folder_owner(tmp_path):
+    """A broker of Artemis that does not run, for a folder that ours runs on in turn with it."""
+    try:
+        broker = FolderArtemis(tmp_path)
+    except PeerUnavailableError as error:
+        pytest.skip(f"Artemis cannot be run here: {error}")
+    yield broker
+    broker.kill()
 
 
 ARTEMIS_BROKERS = ["distributed_broker", "newest_broker"]

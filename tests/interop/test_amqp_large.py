@@ -8,7 +8,6 @@ from broker.model.bodies import decode_stream, decode_text
 from broker.model.message_types import MessageType
 from broker.model.routing_type import RoutingType
 from tests.broker.protocols.amqp.client import Capability, Client
-from tests.interop.artemis import PeerUnavailableError
 from tests.interop.asynchronous import asynchronous
 from tests.interop.one_folder import Artemis, ours
 
@@ -27,16 +26,6 @@ READ = {
     MessageType.TEXT: decode_text,
     MessageType.STREAM: decode_stream,
 }
-
-
-@pytest.fixture
-def artemis(tmp_path):
-    try:
-        broker = Artemis(tmp_path)
-    except PeerUnavailableError as error:
-        pytest.skip(f"Artemis cannot be run here: {error}")
-    yield broker
-    broker.kill()
 
 
 def amqp(port):
@@ -93,9 +82,9 @@ def large_files(data):
 
 @pytest.mark.parametrize("first", ["artemis", "ours"])
 @asynchronous
-async def test_what_one_stores_the_other_delivers(artemis, first):
-    data = artemis.data
-    brokers = {"artemis": artemis.serving, "ours": lambda: ours(data)}
+async def test_what_one_stores_the_other_delivers(folder_owner, first):
+    data = folder_owner.data
+    brokers = {"artemis": folder_owner.serving, "ours": lambda: ours(data)}
     (other,) = set(brokers) - {first}
     async with brokers[first]() as port:
         await send(port, "amqp")

@@ -1,17 +1,16 @@
 """AMQP messages over core bridges between ours and Artemis, either way: as they were sent."""
 
-import json
 import uuid
 
 import pytest
 
-from broker.client.aio import AsyncClient
 from broker.model.routing_type import RoutingType
 from tests.broker.bridges.test_amqp_over_core import SMALL, told
 from tests.broker.bridges.two_brokers import bridge, count_of, options, port_of, running, until
 from tests.broker.protocols.amqp.client import Capability, Client
 from tests.broker.protocols.amqp.test_large import BODIES
 from tests.interop.asynchronous import asynchronous
+from tests.interop.test_core_bridges import bridge_here, client_of
 
 WAIT_S = 60
 KINDS = pytest.mark.parametrize("bodies", [SMALL, BODIES], ids=["small", "large"])
@@ -28,10 +27,6 @@ def login(broker):
 
 def sent_of(bodies):
     return [told(one) for one in bodies.values()]
-
-
-def core(broker):
-    return AsyncClient(broker.uri, user=broker.USER, password=broker.PASSWORD)
 
 
 async def send(port, queue, messages, **how):
@@ -55,7 +50,7 @@ async def check(port, queue, messages, **how):
 async def test_from_ours_to_artemis(distributed_broker, tmp_path, bodies):
     theirs = distributed_broker
     queue, sent = f"to.{uuid.uuid4()}", sent_of(bodies)
-    async with core(theirs) as client:
+    async with client_of(theirs) as client:
         session = await client.session()
         await session.create_queue(queue, queue, routing_type=RoutingType.ANYCAST)
     configured = bridge(forwarding_address=queue, user=theirs.USER, password=theirs.PASSWORD)
@@ -75,23 +70,11 @@ async def test_from_artemis_to_ours(distributed_broker, tmp_path, bodies):
     name, sent = f"from.{uuid.uuid4()}", sent_of(bodies)
     async with (
         running(options("ours", queue="to", folder=tmp_path)) as ours,
-        core(theirs) as client,
+        client_of(theirs) as client,
     ):
         session = await client.session()
         await session.create_queue(name, name, routing_type=RoutingType.ANYCAST)
-        connector = f"ours.{uuid.uuid4()}"
-        url = f"tcp://127.0.0.1:{port_of(ours)}"
-        await session.manage("broker", "addConnector", connector, url)
-        made = {
-            "name": name,
-            "queue-name": name,
-            "forwarding-address": "to",
-            "static-connectors": [connector],
-            "reconnect-attempts": -1,
-            "user": "anybody",
-            "password": "any",
-        }
-        await session.manage("broker", "createBridge", json.dumps(made))
+        await bridge_here(session, name, port_of(ours))
         await send(theirs.port, name, sent, **login(theirs))
         await check(port_of(ours), "to", sent)
         await session.manage("broker", "destroyBridge", name)

@@ -43,6 +43,23 @@ async def taken(session, queue, count):
     return found
 
 
+async def bridge_here(session, name, port):
+    """Have Artemis bridge a queue to the queue `to` of our broker."""
+    connector = f"ours.{uuid.uuid4()}"
+    await session.manage("broker", "addConnector", connector, f"tcp://127.0.0.1:{port}")
+    made = {
+        "name": name,
+        "queue-name": name,
+        "forwarding-address": "to",
+        "static-connectors": [connector],
+        "retry-interval": 100,
+        "reconnect-attempts": -1,
+        "user": "anybody",
+        "password": "any",
+    }
+    await session.manage("broker", "createBridge", json.dumps(made))
+
+
 @contextlib.contextmanager
 def resetting(proxy):
     """Reset all connections again and again."""
@@ -111,20 +128,7 @@ async def test_from_artemis_to_ours_each_arrives_once_and_in_order(artemis_broke
         session = await client.session()
         await session.create_queue(name, name, routing_type=RoutingType.ANYCAST)
         with Proxy(port_of(ours)) as proxy:
-            connector = f"ours.{uuid.uuid4()}"
-            url = f"tcp://127.0.0.1:{proxy.port}"
-            await session.manage("broker", "addConnector", connector, url)
-            made = {
-                "name": name,
-                "queue-name": name,
-                "forwarding-address": "to",
-                "static-connectors": [connector],
-                "retry-interval": 100,
-                "reconnect-attempts": -1,
-                "user": "anybody",
-                "password": "any",
-            }
-            await session.manage("broker", "createBridge", json.dumps(made))
+            await bridge_here(session, name, proxy.port)
             with resetting(proxy):
                 producer = session.producer(name)
                 for one in sent:

@@ -5,10 +5,9 @@ import pytest
 from broker.protocols.mqtt.packets import PacketType, Will
 from broker.protocols.mqtt.properties import PropertyId
 from tests.broker.protocols.mqtt.client import VERSIONS, Mqtt
-from tests.interop.artemis import PeerUnavailableError
 from tests.interop.artemis_broker import ArtemisBroker
 from tests.interop.asynchronous import asynchronous
-from tests.interop.one_folder import Artemis, ours
+from tests.interop.one_folder import ours
 
 V3, V4, V5 = VERSIONS
 LOGIN = {"user": ArtemisBroker.USER, "password": ArtemisBroker.PASSWORD.encode()}
@@ -19,16 +18,6 @@ PROPERTIES = {
     PropertyId.CORRELATION_DATA: b"\0\1",
     PropertyId.USER_PROPERTY: [("b", "1"), ("a", "2"), ("b", "3")],
 }
-
-
-@pytest.fixture
-def artemis(tmp_path):
-    try:
-        broker = Artemis(tmp_path)
-    except PeerUnavailableError as error:
-        pytest.skip(f"Artemis cannot be run here: {error}")
-    yield broker
-    broker.kill()
 
 
 @pytest.fixture(params=["distributed_broker", "ours"])
@@ -136,10 +125,10 @@ async def take(port, turn):
 
 
 @asynchronous
-async def test_one_folder_in_turn(artemis):
-    async with artemis.serving() as port:
+async def test_one_folder_in_turn(folder_owner):
+    async with folder_owner.serving() as port:
         await leave(port, 1)
-    async with ours(artemis.data) as port:
+    async with ours(folder_owner.data) as port:
         await take(port, 1)
         await leave(port, 2)
         async with to(port, "rel", expiry=0xFFFFFFFF) as s:
@@ -152,8 +141,8 @@ async def test_one_folder_in_turn(artemis):
             message = await s.message(acknowledges=False)
             s.answer(PacketType.PUBREC, message.packet_id)
             await s.ack(PacketType.PUBREL, message.packet_id)
-    async with artemis.serving() as port:
+    async with folder_owner.serving() as port:
         await take(port, 2)
         await leave(port, 3)
-    async with ours(artemis.data) as port:
+    async with ours(folder_owner.data) as port:
         await take(port, 3)

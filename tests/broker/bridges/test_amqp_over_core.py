@@ -1,6 +1,5 @@
 """AMQP messages over links of Core: they come out at the other broker as they were sent."""
 
-import contextlib
 import dataclasses
 import random
 
@@ -15,7 +14,7 @@ from broker.records.amqp_large_message import LargeAmqpMessage
 from broker.records.amqp_message import AmqpMessage
 from broker.records.embedded_messages import EMBEDDED_SIGNATURE, embedded, extracted
 from broker.records.stored_messages import read_message, write_message
-from tests.broker.bridges.two_brokers import bridge, options, port_of, running, until
+from tests.broker.bridges.two_brokers import bridged, until
 from tests.broker.protocols.amqp.client import Capability, Client
 from tests.broker.protocols.amqp.test_large import BODIES
 from tests.broker.protocols.stomp.client import core
@@ -41,21 +40,6 @@ def told(body):
         properties={"colour": "red", "number": 7},
         annotations={symbol("x-opt-k"): [1, 2]},
     )
-
-
-@contextlib.asynccontextmanager
-async def bridged(folder):
-    """Two brokers, and a bridge from `from` to `to`."""
-    async with running(options("t", queue="to", folder=folder / "t")) as target:
-        made = options(
-            "s",
-            queue="from",
-            folder=folder / "s",
-            bridges=(bridge(),),
-            target_port=port_of(target),
-        )
-        async with running(made) as source:
-            yield source, target
 
 
 async def send(broker, messages):

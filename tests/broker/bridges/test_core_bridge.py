@@ -19,6 +19,7 @@ from broker.settings.settings_repository import SettingsRepository
 from broker.transport.event_loop import loop_factory
 from tests.broker.bridges.two_brokers import (
     bridge,
+    bridged,
     count_of,
     make_queue,
     options,
@@ -259,19 +260,11 @@ def test_without_a_forwarding_address_messages_keep_theirs():
 @pytest.mark.parametrize("size", [150_000, 1_000_000])
 def test_large_messages_are_streamed_in_their_order(tmp_path, size):
     async def main():
-        async with running(options("t", queue="to", folder=tmp_path / "t")) as target:
-            made = options(
-                "s",
-                queue="from",
-                folder=tmp_path / "s",
-                bridges=(bridge(),),
-                target_port=port_of(target),
-            )
-            async with running(made) as source:
-                sent = ["a", "b" * size, "c", "d" * size, "e"]
-                await send(source, "from", *sent)
-                assert await take(target, "to", 5) == sent
-                await until(lambda: count_of(source, "from") == 0)
+        async with bridged(tmp_path) as (source, target):
+            sent = ["a", "b" * size, "c", "d" * size, "e"]
+            await send(source, "from", *sent)
+            assert await take(target, "to", 5) == sent
+            await until(lambda: count_of(source, "from") == 0)
         assert list((tmp_path / "s" / "large").glob("*.msg")) == []
 
     asyncio.run(main())

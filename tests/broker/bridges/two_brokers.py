@@ -138,3 +138,18 @@ def count_of(broker, queue):
 def changed(config, **changes):
     """A configuration with some other values."""
     return dataclasses.replace(config, **changes)
+
+
+@contextlib.asynccontextmanager
+async def bridged(folder):
+    """Two brokers, and a bridge from `from` to `to`."""
+    async with running(options("t", queue="to", folder=folder / "t")) as target:
+        made = options(
+            "s",
+            queue="from",
+            folder=folder / "s",
+            bridges=(bridge(),),
+            target_port=port_of(target),
+        )
+        async with running(made) as source:
+            yield source, target

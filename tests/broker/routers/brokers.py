@@ -5,11 +5,13 @@ import contextlib
 from broker.client.errors import ClientError
 from broker.config.load import load
 from broker.options.from_config import broker_options
+from broker.routers.policies import hash_of
 from broker.server.server import Broker
 from tests.broker.protocols.stomp.client import until
 from tests.servers import free_port
 
 HOST = "127.0.0.1"
+HASH = '<policy name="CONSISTENT_HASH"/>'
 
 
 def xml(folder, core):
@@ -91,11 +93,29 @@ class Brokers:
     def node_id(self, number):
         return self.brokers[number].node_id
 
+    def owner_of(self, key):
+        """The number of the broker that CONSISTENT_HASH gives a key to, where all are targets."""
+        owners = sorted((hash_of(self.node_id(one)), one) for one in range(len(self.ports)))
+        lower = [one for value, one in owners if value <= hash_of(key)]
+        return lower[-1] if lower else owners[0][1]
+
     async def ready(self, number, count):
         """Wait until so many targets of a broker's router are ready."""
         (found,) = self.brokers[number].clients.routers.by_name.values()
         await until(lambda: len(found.pool.ready) == count)
         return found
+
+
+@contextlib.asynccontextmanager
+async def hashing(folder):
+    """Two that send clients to each other by their ids."""
+    pool = static_pool(["to0", "to1"], "<quorum-size>2</quorum-size>")
+    async with serving(folder) as brokers:
+        for number in range(2):
+            await brokers.start(number, router(HASH + pool))
+        for number in range(2):
+            await brokers.ready(number, 2)
+        yield brokers
 
 
 @contextlib.asynccontextmanager

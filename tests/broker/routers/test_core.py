@@ -10,14 +10,12 @@ from broker.client import AsyncClient
 from broker.client.errors import BrokerRefused, NotConnected
 from broker.errors import BrokerError, ErrorCode
 from broker.options import BrokerOptions
-from broker.routers.policies import hash_of
 from broker.server.server import Broker
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.protocols.stomp.client import until
-from tests.broker.routers.brokers import HOST, router, serving, static_pool, xml
+from tests.broker.routers.brokers import HASH, HOST, hashing, router, serving, static_pool, xml
 from tests.interop.asynchronous import asynchronous
 
-HASH = '<policy name="CONSISTENT_HASH"/>'
 FIRST = '<policy name="FIRST_ELEMENT"/>'
 
 
@@ -67,17 +65,10 @@ async def test_a_client_follows_to_the_target(tmp_path):
 
 @asynchronous
 async def test_both_send_clients_to_each_other_by_their_ids(tmp_path):
-    pool = static_pool(["to0", "to1"], "<quorum-size>2</quorum-size>")
-    async with serving(tmp_path) as brokers:
-        for number in range(2):
-            await brokers.start(number, router(HASH + pool))
-        for number in range(2):
-            await brokers.ready(number, 2)
-        nodes = sorted((hash_of(brokers.node_id(one)), one) for one in range(2))
+    async with hashing(tmp_path) as brokers:
         for number in range(6):
             client_id = f"client-{number}"
-            lower = [one for value, one in nodes if value <= hash_of(client_id)]
-            wanted = brokers.ports[lower[-1] if lower else nodes[0][1]]
+            wanted = brokers.ports[brokers.owner_of(client_id)]
             for first in range(2):
                 async with connecting(brokers.uri(first), client_id) as client:
                     assert await place_of(client) == wanted

@@ -4,34 +4,25 @@ import asyncio
 
 import pytest
 
-from broker.routers.policies import hash_of
-from tests.broker.routers.brokers import router, serving, static_pool
+from tests.broker.routers.brokers import hashing
 from tests.interop.asynchronous import asynchronous
 from tests.interop.jms.client import JmsClient
 from tests.interop.jms_outlives import made_by
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-HASH = '<policy name="CONSISTENT_HASH"/>'
 # Without attempts to reconnect the client gives up where it is sent elsewhere.
 OPTIONS = "?reconnectAttempts=10&retryInterval=50&clientID="
 
 
 @asynchronous
 async def test_both_brokers_send_clients_to_each_other_by_their_ids(tmp_path):
-    pool = static_pool(["to0", "to1"], "<quorum-size>2</quorum-size>")
-    async with serving(tmp_path) as brokers:
-        for number in range(2):
-            await brokers.start(number, router(HASH + pool))
-        for number in range(2):
-            await brokers.ready(number, 2)
-        owners = sorted((hash_of(brokers.node_id(one)), one) for one in range(2))
+    async with hashing(tmp_path) as brokers:
         # One client id for each broker.
         ids = {}
         for number in range(100):
             name = f"client-{number}"
-            lower = [one for value, one in owners if value <= hash_of(name)]
-            ids.setdefault(lower[-1] if lower else owners[0][1], name)
+            ids.setdefault(brokers.owner_of(name), name)
         queues = [one.parts.postoffice.addresses.queues for one in brokers.brokers]
         with made_by(lambda port: JmsClient(port)) as new:
             clients = [await asyncio.to_thread(new, port) for port in brokers.ports]
