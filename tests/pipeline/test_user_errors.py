@@ -37,7 +37,11 @@ def told(frame):
         ("messages", {"path": "hdfs://host/a"}, "is neither an object store nor a database"),
         ("bindings", {"path": "/none"}, "/none: no such folder"),
         ("retention", {"path": "/none"}, "/none: no such folder"),
-        ("broker", {"url": "tcp://127.0.0.1:1", "queue": "a"}, "ClientError"),
+        (
+            "broker",
+            {"url": "tcp://127.0.0.1:1", "queue": "a", "reconnectTimeoutMs": "0"},
+            "ClientError",
+        ),
     ],
 )
 def test_a_session_is_told_in_a_line(source, options, said, spark):
