@@ -1,7 +1,7 @@
 from typing import Self, final
 
 from journal.api import Progress
-from journal.compact import Compactor
+from journal.compactor import Compactor
 from journal.data_files import DataFile, DataFiles
 from journal.new_files import OutputFile
 from journal.old_files import OldFile

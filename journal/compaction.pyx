@@ -1,4 +1,4 @@
-"""When an open journal is compacted, and what it does meanwhile; how is compact.pyx.
+"""When an open journal is compacted, and what it does meanwhile; how is compactor.pyx.
 
     files thread or caller ─▶ go on in a new file ─▶ older ones closed ─▶ Compactor ─▶ replaced
 
@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from journal.batch_ring cimport NEED_ROOM
 from journal.buffer cimport GroupBuffer, pthread_mutex_lock, pthread_mutex_unlock
-from journal.compact cimport Compactor
+from journal.compactor cimport Compactor
 from journal.data_files cimport DataFile, DataFiles
 from journal.files.base cimport OpenFile
 from journal.files.chunks cimport ChunkWriter
@@ -142,7 +142,7 @@ cdef class Compaction:
             self.lock.release()
 
     def compact_files(self, progress=None):
-        """One compaction; whether it replaced files. See compact.pyx for the order of steps."""
+        """One compaction; whether it replaced files. See compactor.pyx for the order of steps."""
         with self.files.reclaim_lock:
             self.files.is_compacting = True
         try:

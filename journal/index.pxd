@@ -95,7 +95,7 @@ cdef class RecordIndex(FilePins):
     cdef Transaction *tx_open(self, int64_t tx_id) noexcept nogil              # NULL: no memory
     cdef void tx_close(self, Transaction *tx) noexcept nogil
     cdef int tx_touch(self, Transaction *tx, int32_t file) noexcept nogil
-    # Compaction (compact.pyx).
+    # Compaction (compactor.pyx).
     cdef int watch(self) noexcept nogil
     cdef void unwatch(self) noexcept nogil
     # Inner steps.

@@ -4,7 +4,7 @@ Appends and what follows from them stand in journal.pyx, whose class this is the
 
     data_files          the files, and how appends go on in the next one
     file_maintenance    the files thread: opens ahead, closes, reclaims
-    compaction          when and around what compact.pyx runs
+    compaction          when and around what compactor.pyx runs
     history             copies of full files
     adoption            files found by a load
 """

@@ -4,7 +4,7 @@
     named ──▶ control file gone
 
 A crash before the control file has its name leaves the old files, and one after it the new ones:
-compaction_recovery.py finishes what the control file says. The whole order is in compact.pyx.
+compaction_recovery.py finishes what the control file says. The whole order is in compactor.pyx.
 """
 
 import errno

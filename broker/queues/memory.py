@@ -1,7 +1,8 @@
 """How much memory the messages of one address take, and of the whole broker.
 
 A message counts once for its address however many queues have it, by `Message.memory_size`,
-Artemis's own estimate. When a limit is reached, limits.py acts on producers, paging/ on messages.
+Artemis's own estimate. When a limit is reached, flow_control.py acts on producers, paging/ on
+messages.
 """
 
 from __future__ import annotations

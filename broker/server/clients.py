@@ -276,7 +276,7 @@ class Clients:
             administration=parts.administration,
             dead_letters=parts.dead_letters,
             transactions=parts.transactions,
-            limits=parts.limits,
+            flow_control=parts.flow_control,
             marks=self._marks,
             resource_limits=self._resource_limits,
             security=security,

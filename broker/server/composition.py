@@ -22,8 +22,8 @@ from broker.model.routing_type import RoutingType
 from broker.paging.paging import Paging
 from broker.queues.counters import Counters
 from broker.queues.factory import QueueFactory
+from broker.queues.flow_control import FlowControl
 from broker.queues.memory import GlobalMemory
-from broker.queues.producer_credit import Limits
 from broker.recovery.replay import Replay
 from broker.routing.addresses import Addresses
 from broker.routing.administration import Administration
@@ -75,7 +75,7 @@ class Parts:
         paging: addresses whose messages wait in pages; None where nothing is kept.
         postoffice: addresses, bindings, queues.
         dead_letters: moves messages that are rejected, redelivered too often, or expired.
-        limits: what producers may send when something is full.
+        flow_control: what producers may send when something is full.
         retroactive: messages for queues to come.
         replay: sends again what the history has.
         administration: makes queues and addresses on request.
@@ -94,7 +94,7 @@ class Parts:
     paging: Paging | None
     postoffice: PostOffice
     dead_letters: DeadLetters
-    limits: Limits
+    flow_control: FlowControl
     retroactive: Retroactive
     replay: Replay
     administration: Administration
@@ -205,7 +205,7 @@ def compose(
         large=large,
         random_number=environment.chance.random,
     )
-    limits = Limits(
+    flow_control = FlowControl(
         settings=settings,
         addresses=addresses.by_name,
         memory=addresses.memory,
@@ -245,7 +245,7 @@ def compose(
         paging=paging,
         postoffice=postoffice,
         dead_letters=dead_letters,
-        limits=limits,
+        flow_control=flow_control,
         retroactive=retroactive,
         replay=replay,
         administration=Administration(addresses, settings),

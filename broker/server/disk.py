@@ -3,7 +3,7 @@
     look() ─▶ statvfs of every folder ─▶ GlobalMemory.set_disk_full()
 
 A limit is reached when any of the disks reaches it: min-disk-free where that is set, else
-max-disk-usage. What follows for producers: limits.py. Consumers go on, for they make room.
+max-disk-usage. What follows for producers: flow_control.py. Consumers go on, for they make room.
 
 Threads: the event loop's alone; the system knows these numbers without asking the device.
 """

@@ -15,7 +15,7 @@ cdef class Sending:
     cdef object _clock_ms
     cdef OperationContext _context
     cdef bint _has_prefixes
-    cdef object _limits
+    cdef object _flow_control
     cdef object _management
     cdef object _marks
     cdef Permissions _permissions

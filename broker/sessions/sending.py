@@ -1,6 +1,6 @@
 """What a message passes that a session sends and no cached route takes.
 
-    prefixes ─▶ permission ─▶ marks ─▶ address made on request ─▶ limits ─▶ post office
+    prefixes ─▶ permission ─▶ marks ─▶ address made on request ─▶ flow control ─▶ post office
                                                                      └─▶ route for the next one
 
 Threads: the event loop's alone.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.model.routing_type import RoutingType
     from broker.ports import Management, Settings
-    from broker.queues.producer_credit import Limits
+    from broker.queues.flow_control import FlowControl
     from broker.routing.administration import Administration
     from broker.routing.cached_routes import CachedRoute
     from broker.routing.postoffice import PostOffice
@@ -46,7 +46,7 @@ class Sending:
         permissions: of the user.
         postoffice: where messages go.
         administration: makes queues and addresses.
-        limits: what producers may send when something is full.
+        flow_control: what producers may send when something is full.
         marks: what is written into messages.
         management: answers messages to the management address; None without one.
         clock_ms: wall clock, ms since 1970.
@@ -66,7 +66,7 @@ class Sending:
         *,
         postoffice: PostOffice,
         administration: Administration,
-        limits: Limits,
+        flow_control: FlowControl,
         marks: SendMarks,
         management: Management | None,
         clock_ms: Callable[[], int],
@@ -78,7 +78,7 @@ class Sending:
         self._postoffice = postoffice
         self._addresses = postoffice.addresses
         self._administration = administration
-        self._limits = limits
+        self._flow_control = flow_control
         self._marks = marks
         self._management = management
         self._clock_ms = clock_ms
@@ -137,7 +137,7 @@ class Sending:
                 self._permissions.check("send", other, name_there)
         if not named or address not in self._addresses.by_name:
             self._prepare_address(address, queue, message.routing_type)
-        if not self._limits.admits(address, message):
+        if not self._flow_control.admits(address, message):
             return Routing.NO_BINDINGS
         result = self._postoffice.route(message, self._context, tx)
         if until_s is not None and queue is None and tx is None:

@@ -28,7 +28,7 @@ cdef class Session:
     cdef object _administration
     cdef object _queue_administration
     cdef object _dead_letters
-    cdef object _limits
+    cdef object _flow_control
     cdef object _management
     cdef object _notifications
     cdef object _parse_filter

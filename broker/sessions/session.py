@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from broker.ports import Management, Security, Settings
     from broker.queues.consumer_ports import Sink
     from broker.queues.filter import Filter
-    from broker.queues.producer_credit import Limits
+    from broker.queues.flow_control import FlowControl
     from broker.routing.administration import Administration
     from broker.routing.dead_letters import DeadLetters
     from broker.routing.postoffice import PostOffice
@@ -70,7 +70,7 @@ class Session:
         administration: makes queues and addresses.
         dead_letters: takes what a client found expired.
         transactions: where the session's begin, and those of a manager are found.
-        limits: what producers may send when something is full.
+        flow_control: what producers may send when something is full.
         marks: what is written into messages.
         resource_limits: what one user may have.
         security: who may do what.
@@ -109,7 +109,7 @@ class Session:
         administration: Administration,
         dead_letters: DeadLetters,
         transactions: XaTransactions,
-        limits: Limits,
+        flow_control: FlowControl,
         marks: SendMarks,
         resource_limits: ResourceLimits,
         security: Security,
@@ -128,7 +128,7 @@ class Session:
         self._queue_administration = administration
         self._dead_letters = dead_letters
         self._xa_transactions = transactions
-        self._limits = limits
+        self._flow_control = flow_control
         self._resource_limits = resource_limits
         self._permissions = Permissions(user, security, notifications)
         self._management = management
@@ -164,7 +164,7 @@ class Session:
             self._permissions,
             postoffice=postoffice,
             administration=administration,
-            limits=limits,
+            flow_control=flow_control,
             marks=marks,
             management=management,
             clock_ms=clock_ms,
@@ -290,7 +290,7 @@ class Session:
 
         It fails instead where the address is full and says so (FAIL).
         """
-        self._limits.request_credits(self._prefixes.split(address)[0], grant)
+        self._flow_control.request_credits(self._prefixes.split(address)[0], grant)
 
     # --- consuming ----------------------------------------------------------------------------
 

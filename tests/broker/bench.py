@@ -11,8 +11,8 @@ from broker.model.routing_type import RoutingType
 from broker.notifications import IN_PROCESS, NullNotifier
 from broker.queues.counters import Counters
 from broker.queues.factory import QueueFactory
+from broker.queues.flow_control import FlowControl
 from broker.queues.memory import GlobalMemory
-from broker.queues.producer_credit import Limits
 from broker.records.binding_records import Divert
 from broker.routing.addresses import Addresses
 from broker.routing.administration import Administration
@@ -203,7 +203,7 @@ class Bench:
             notifications=notifications,
             random_number=lambda: 0.5,
         )
-        self.limits = Limits(
+        self.flow_control = FlowControl(
             settings=settings,
             addresses=self.addresses.by_name,
             memory=self.addresses.memory,
@@ -268,7 +268,7 @@ class Bench:
             administration=self.administration,
             dead_letters=self.dead_letters,
             transactions=self.transactions,
-            limits=self.limits,
+            flow_control=self.flow_control,
             marks=self.marks,
             resource_limits=self.resource_limits,
             security=self._security,

@@ -21,9 +21,9 @@ from broker.model.encoding import BodyReader, BodyWriter, RecordFormatError
 from broker.model.message_types import MessageType
 from broker.model.properties import TYPED_PROPERTIES
 from broker.protocols.openwire import commands as c
+from broker.protocols.openwire.decoding import broken
 from broker.protocols.openwire.modified_utf8 import decode, encode
 from broker.protocols.openwire.primitives import read_map, read_values, write_map, write_values
-from broker.protocols.openwire.reading import broken
 
 if TYPE_CHECKING:
     from collections.abc import Callable

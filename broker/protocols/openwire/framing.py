@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from broker.protocols.openwire.reading import broken
+from broker.protocols.openwire.decoding import broken
 
 __all__ = ["FrameReader"]
 

@@ -10,9 +10,9 @@ from broker.model.properties import Property, PropertyType
 from broker.model.scheduled_time import SCHEDULED
 from broker.protocols.openwire import property_names as names
 from broker.protocols.openwire.body_content import TYPES
+from broker.protocols.openwire.decoding import broken
 from broker.protocols.openwire.destinations import qualified
 from broker.protocols.openwire.primitives import read_map
-from broker.protocols.openwire.reading import broken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from broker.model.encoding import RecordFormatError
 from broker.model.properties import Property, PropertyType, PropertyValue
 from broker.protocols.openwire.data_types import LAST_VERSION
+from broker.protocols.openwire.decoding import LooseReader, TightReader, broken
+from broker.protocols.openwire.encoding import LooseWriter, TightWriter
 from broker.protocols.openwire.primitives import read_map, write_map
-from broker.protocols.openwire.reading import LooseReader, TightReader, broken
-from broker.protocols.openwire.writing import LooseWriter, TightWriter
 from journal.version import __version__
 
 __all__ = ["WIRE_FORMAT_INFO", "Agreement", "WireFormatInfo", "own_wire_format"]

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from broker.model.encoding import RecordFormatError
+from broker.protocols.openwire.decoding import LooseReader, TightReader
+from broker.protocols.openwire.encoding import LooseWriter, TightWriter
 from broker.protocols.openwire.errors import OpenWireError
 from broker.protocols.openwire.framing import FrameReader
 from broker.protocols.openwire.primitives import read_map
-from broker.protocols.openwire.reading import LooseReader, TightReader
 from broker.protocols.openwire.wire_format import WireFormatInfo
-from broker.protocols.openwire.writing import LooseWriter, TightWriter
 
 # By activemq-client 5.18 (tests/interop/openwire/java/Golden.java).
 GOLDEN = [line.split() for line in (Path(__file__).parent / "golden.txt").read_text().splitlines()]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from broker.queues.counters import Counters
     from broker.queues.memory import GlobalMemory
 
-__all__ = ["Limits"]
+__all__ = ["FlowControl"]
 
 log = logging.getLogger("broker")
 
@@ -57,7 +57,7 @@ class _Pages(Protocol):
         """Whether it may have no more pages, or messages in them."""
 
 
-class Limits:
+class FlowControl:
     """See the module's text.
 
     Args:

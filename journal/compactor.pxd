@@ -1,4 +1,4 @@
-"""Copies what is live out of old files: the typed header of compact.pyx."""
+"""Copies what is live out of old files: the typed header of compactor.pyx."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
