@@ -12,8 +12,9 @@ PYTEST := $(PY) -m pytest
 QUICK := not slow and not soak and not interop
 # How much of the long runs (crash states, kills, model steps) is done: a share of the full length.
 EFFORT_ALL ?= 0.1
-# Tests side by side. Most of a soak waits for disks, servers and clocks.
+# Tests side by side. The long ones wait for disks, servers and clocks, most of a soak.
 TEST_JOBS ?= 2
+ALL_JOBS ?= 3
 # Of Debian, for `make fresh`.
 SUITE ?= bookworm
 SOAK_JOBS ?= 4
@@ -79,7 +80,7 @@ fresh: ## README's lines on a new Debian: make fresh SUITE=trixie (root and debo
 	@.ci/fresh $(SUITE)
 
 test-all: venv-all build ## all of it: crash states, kills, fuzzing, Artemis; long runs at a tenth of their length
-	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) $(call PARALLEL,$(TEST_JOBS))
+	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) $(call PARALLEL,$(ALL_JOBS))
 
 soak: venv-all build ## the long runs in full; figures at the end
 	$(PYTEST) --effort 1 $(call PARALLEL,$(SOAK_JOBS)) -o timeout=7200 $(SOAK_TESTS)
