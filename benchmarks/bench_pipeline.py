@@ -50,6 +50,7 @@ from journal import Journal, JournalOptions
 from pipeline.columns import spark_schema
 from pipeline.export import Target, export
 from pipeline.options import SourceOptions
+from pipeline.registration import register
 from pipeline.schema import JOURNAL, MESSAGES
 from pipeline.session import open_session
 from pipeline.sources.journal import LiveReader, RawReader
@@ -395,6 +396,7 @@ def main() -> None:
         for journal in journals:
             fill(journal, arguments.messages // arguments.journals, arguments.body)
         spark = open_session(arguments.master)
+        register(spark)
         spark.dataSource.register(Generator)
         print(
             f"{'source':14} {'by':11} {'rows':>10} {'seconds':>8} {'rows/s':>12} {'MB/s':>9}"

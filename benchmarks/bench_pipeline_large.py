@@ -27,6 +27,7 @@ from typing import Self
 
 from benchmarks.bench_pipeline import drop, fill
 from benchmarks.measure import machine_line
+from pipeline.registration import register
 from pipeline.session import open_session
 
 MASTERS = ("local[1]", "local[2]")
@@ -140,6 +141,7 @@ def main() -> None:
         for master in MASTERS:
             spark = open_session(master)
             try:
+                register(spark, [arguments.source])
                 frame = spark.read.format(arguments.source).load(list(map(str, journals)))
                 # Also a first reading, after which each master finds all as warm as the other.
                 rows = frame.count()

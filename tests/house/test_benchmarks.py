@@ -1,0 +1,66 @@
+"""Each benchmark that needs no other engine runs at its shortest, and prints its figures."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+# Its words but for the folder, and what a line of figures looks like.
+ALONE = {
+    "bench_broker_loop --rounds 2": r"durable +\d+\.\d+ +\d+\.\d+",
+    "bench_broker_start --messages 500 --sent 500 --paged 500 --rounds 1": r"500 +\d+\.\d+ s",
+    "bench_failover --messages 500 --rounds 1 --waits 1": r"ours +outage +\d+\.\d+ s",
+    "bench_selectors --messages 500 --consumers 10 --rounds 1 --no-artemis": r" 10 +\d+\.\d+ ",
+    "compare --quick --rounds 1 --seconds 0.1 --only asyncio": r"ours .* / limit ",
+}
+SQL = {
+    "bench_sql --database sqlite --seconds 0.1 --repeats 1": r"sqlite +1 blocking +[\d,]+",
+    "bench_sql_growth size --database sqlite --rounds 1 --round-seconds 1": r" 1 +1 +\d+\.\d",
+}
+SPARK = {
+    "bench_pipeline --messages 400 --rounds 1 --only messages": r"\d of parquet",
+    "bench_pipeline_jobs --size 1M --only audit": r"audit +\d+\.\d s",
+    "bench_pipeline_large --gigabytes 0.01": r"local\[2\] +\d",
+}
+
+
+def run(words):
+    done = subprocess.run(
+        [sys.executable, "-m", *f"benchmarks.{words}".split()],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    return done.stdout
+
+
+def name_of(words):
+    return words.split()[0]
+
+
+@pytest.mark.parametrize("words", ALONE, ids=name_of)
+def test_it_prints_its_figures(words, tmp_path):
+    assert re.search(ALONE[words], run(f"{words} --folder {tmp_path}"))
+
+
+@pytest.mark.parametrize("words", SQL, ids=name_of)
+def test_one_of_sql_prints_its_figures(words):
+    assert re.search(SQL[words], run(words))
+
+
+@pytest.mark.parametrize("words", SPARK, ids=name_of)
+def test_one_of_spark_prints_its_figures(words, tmp_path):
+    pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
+    if shutil.which("java") is None:
+        pytest.skip("no Java here: install Debian's `default-jre-headless`")
+
+    assert re.search(SPARK[words], run(f"{words} --folder {tmp_path}"))
