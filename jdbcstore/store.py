@@ -4,7 +4,7 @@
                                 │
                              LiveIds
 
-    here            the public object: life, completion
+    here            the public object: lifecycle, completion
     transactional   appends in transactions
     appends         all other appends, and the checks of all
     batch           what a transaction of the database has to do
@@ -110,7 +110,7 @@ class SqlStore(TransactionalAppends):
             options, table_name or options.message_table_name, database, lease, lost
         )
 
-    # --- life ---------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------
 
     def open(self) -> None:
         """Connect, make the table if it is missing, and take the lease if none was given.

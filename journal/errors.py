@@ -74,7 +74,7 @@ class UnknownTransaction(WrongUse, LookupError):
 
 
 class WrongState(WrongUse, RuntimeError):
-    """The operation needs the journal in another state of its life."""
+    """The operation needs the journal in another state."""
 
 
 class TransactionFailed(JournalError):

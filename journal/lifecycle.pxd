@@ -1,4 +1,4 @@
-"""A journal's life: the typed header of lifecycle.pyx."""
+"""A journal's lifecycle: the typed header of lifecycle.pyx."""
 
 from libc.stdint cimport int64_t, uint32_t
 

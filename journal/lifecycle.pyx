@@ -1,4 +1,4 @@
-"""The life of a journal: its folder taken, files loaded, threads started; all given up again.
+"""The lifecycle of a journal: its folder taken, files loaded, threads started; all given up again.
 
 Appends and what follows from them stand in journal.pyx, whose class this is the base of.
 
@@ -65,7 +65,7 @@ cdef class JournalLifecycle:
         self.options = options
         self.state = "new"
 
-    # --- life ---------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------
 
     def open(self):
         """Take the folder: make it if need be, lock it, choose the back end.

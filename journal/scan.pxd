@@ -31,7 +31,7 @@ cdef struct Item:
     Record record
     uint8_t what
     uint8_t verdict
-    uint8_t source              # of a record without a leader, if judge_beyond met it
+    uint8_t source              # of a record without a leader, if validate_beyond met it
     bint broken                 # hole: began like a record of this file
 
 cdef class FileScan:

@@ -54,5 +54,5 @@ def set_up(how: str, *, verbose: bool) -> None:
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO, handlers=[handler], force=True
     )
-    # Of its own life the web server tells nothing that the broker does not.
+    # The broker tells all that the web server would tell of its start and stop.
     logging.getLogger("uvicorn").setLevel(logging.DEBUG if verbose else logging.WARNING)

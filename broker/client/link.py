@@ -110,7 +110,7 @@ class Link:
     def _ignore(self, packet: Packet, size: int) -> None:
         """Answers on channel 1 that no caller waits for any more."""
 
-    # The life of a connection.
+    # The lifecycle of a connection.
 
     def start(self) -> None:
         """Say who we are; `ready` follows."""

@@ -230,7 +230,7 @@ class ClusterConnection:
         """Whether it connects to other members."""
         return self._task is not None
 
-    # --- life ---------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------
 
     def start(self) -> None:
         """Look for the other members, and connect to each. Nothing happens to one that does."""

@@ -62,7 +62,7 @@ class Unanswered:
             self._suspect()
 
     def _suspect(self) -> None:
-        """An earlier life ended while a link was up: it had sent the oldest of each priority."""
+        """An earlier run ended while a link was up: it had sent the oldest of each priority."""
         queue = self._queue
         if queue.pages is not None and queue.pages.unread_count:
             self._below = queue.storage.new_id()

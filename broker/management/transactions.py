@@ -63,7 +63,7 @@ def acknowledged_of(
 ) -> Iterator[tuple[str, Consumer | None, list[Reference]]]:
     """Give what open transactions acknowledge of a queue, by transaction and consumer.
 
-    A consumer that is closed, or of an earlier life of the broker, is None.
+    A consumer that is closed, or of an earlier run of the broker, is None.
     """
     for name, tx in open_transactions(broker):
         found: dict[Consumer | None, list[Reference]] = {}

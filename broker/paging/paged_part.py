@@ -102,7 +102,7 @@ class PagedPart:
             self.sent.is_committing = True
 
     def note_recovered(self, then: Callable[[], object]) -> None:
-        """Tell the history what an earlier life put into pages, before it commits; then go on."""
+        """Tell the history what an earlier run put into pages, before it commits; then go on."""
         if self.loaded is None:
             then()
         else:

@@ -2,7 +2,7 @@
 
     commit ─▶ page after page ─▶ (thread) its messages ─▶ events ─▶ COMMIT
 
-A transaction of this life has its messages at hand (PagedPart.notes); of one that a start found
+A transaction of this run has its messages at hand (PagedPart.notes); of one that a start found
 prepared only its pages have them. They are read before its commit is appended, which makes events
 and commit durable in that order. A crash between the two leaves it prepared, and its manager
 decides again. Committed, there are events of a message twice, which readers of a history take for
@@ -71,7 +71,7 @@ class RecoveredTransactionHistory:
             the result, or None where the page has gone meanwhile.
         queues: all there are, by id.
         history: gets to know of the messages.
-        sent: of the transaction, prepared in an earlier life.
+        sent: of the transaction, prepared in an earlier run.
         then: called once the history has all of them; not at all where a page cannot be read, which
             ends the storage.
     """

@@ -424,7 +424,7 @@ def _range_of(found: Found) -> LateRange:
 
 
 def _has_lost_body(message: Message) -> bool:
-    """Whether it is a large message of an earlier life, not durable: there is nothing to deliver.
+    """Whether it is a large message of an earlier run, not durable: there is nothing to deliver.
 
     Who reads it acknowledges it: else its page would stay for ever.
     """

@@ -1,1 +1,1 @@
-"""The process's life: composed, started, reloaded, stopped."""
+"""The process's lifecycle: composed, started, reloaded, stopped."""

@@ -90,7 +90,7 @@ class Bridging:
             self._record_ids[record.name] = record_id
             self._recorded.append(config_of(record))
 
-    # --- life ---------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Make the bridges; none of them runs before start().

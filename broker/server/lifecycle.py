@@ -164,7 +164,7 @@ class Lifecycle:
         log.log(self._level, "%s: %s -> %s: %s", role, old.value, state.value, reason)
 
     def starting(self) -> None:
-        """start() was called: what an earlier life ended with counts no more."""
+        """start() was called: what an earlier run ended with counts no more."""
         self.failure = None
         self.begin("starting")
 

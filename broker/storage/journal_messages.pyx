@@ -1,7 +1,7 @@
 """Plain messages that the message journal holds at a start, a row of 32 bytes each.
 
     LiveCursor ─▶ read() ─▶ rows: id, place in the file, queue ─▶ make() ─▶ Message
-                     └──▶ every other record, as an object, to whoever reads
+                     └──▶ every other record, as an object, to the reader
 
 A message is plain as long as one queue at most has it, and nothing has happened to it there: not
 delivered, not scheduled; it does not expire and has no group. Its bytes are checked here, once,

@@ -101,7 +101,7 @@ class StorageManager:
         # Set when the broker is composed; a broker without it does not page.
         self.page_writer: PageWriter | None = None
 
-    # --- life ---------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have callbacks run by `loop`, whose thread everything else is called from."""

@@ -55,7 +55,7 @@ class DuplicateIds(Protocol):
 
 
 class TransactionState(enum.Enum):
-    """Where a transaction is in its life."""
+    """Where a transaction is in its lifecycle."""
 
     ACTIVE = enum.auto()
     SUSPENDED = enum.auto()
@@ -84,7 +84,7 @@ class Transaction:
         acknowledged: references that it acknowledges, in order.
         arrived: of these, what came with it from a node that scales down: it has that again if the
             transaction is not prepared here.
-        consumers: which consumer was given each of these; not those of an earlier life.
+        consumers: which consumer was given each of these; not those of an earlier run.
         has_records: anything of it was recorded.
         paged: what it does with pages; None where it has to do with none.
         started_ms: when, for its timeout.
@@ -287,7 +287,7 @@ class Transaction:
             storage.after_pages(lambda: self._note_late(end))
 
     def _note_late(self, then: Callable[[], object]) -> None:
-        """Where it commits what an earlier life put into pages, tell the history; then go on."""
+        """Where it commits what an earlier run put into pages, tell the history; then go on."""
         if self.state is TransactionState.COMMITTED and self.paged is not None:
             self.paged.note_recovered(then)
         else:

@@ -254,7 +254,7 @@ class Dialect:
     def lock_wait_sql(self, wait_ms: int) -> str | None:
         """A statement after which a wait for a locked row ends after `wait_ms` milliseconds.
 
-        It holds for the connection's life. None: this database has no such setting of a session.
+        It holds as long as the connection does. None: this database has no such setting.
         """
         del wait_ms
         return None

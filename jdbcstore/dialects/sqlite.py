@@ -76,7 +76,7 @@ class SQLite(Dialect):
         raw.execute("PRAGMA synchronous = FULL")
 
     def _use_write_ahead_log(self, raw: sqlite3.Connection, wait_ms: int) -> None:
-        """Switch the file over once in its life.
+        """Switch the file over once and for all.
 
         SQLite does not call its busy handler here: while another opener of a new file reads it, or
         switches it over, the switch fails at once.

@@ -95,7 +95,7 @@ class MemoryStore(GroupCommit):
         self._failed: set[int] = set()
         self._next_tx = 1
 
-    # --- life ---------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------
 
     def open(self) -> None:
         if self.state != "new":

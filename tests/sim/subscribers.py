@@ -67,7 +67,7 @@ def _chosen(world: SimWorld) -> Subscription | None:
     return world.seeded.choice(free)
 
 
-async def _take_up(
+async def _resubscribe(
     world: SimWorld, session: AsyncSession, address: str, found: Subscription
 ) -> None:
     if found.queue in world.subscriptions.shared:
@@ -103,7 +103,7 @@ async def _use(world: SimWorld, session: AsyncSession, address: str) -> None:
     users[subscription.queue] += 1
     try:
         if not is_new:
-            await _take_up(world, session, address, subscription)
+            await _resubscribe(world, session, address, subscription)
         async with await session.consumer(subscription.queue) as consumer:
             await _receive(world, consumer, subscription.queue)
     finally:

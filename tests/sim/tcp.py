@@ -118,7 +118,7 @@ class SimTransport(asyncio.Transport):
         # Arrived, and not read; None is the end.
         self._unread: deque[bytes | None] = deque()
 
-    # --- life ---------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------
 
     def begin(self, protocol: Any) -> None:
         """It is connected."""

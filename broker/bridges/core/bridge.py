@@ -125,7 +125,7 @@ class CoreBridge:
         self._retry_at_s: float | None = None
         self._acknowledged_before = 0
 
-    # --- life ---------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------
 
     def start(self) -> None:
         """Forward from now on; a paused one as well. Nothing happens to one that does."""

@@ -104,7 +104,7 @@ class Forwarding:
         self.acknowledged_count = 0
         self.is_taking = True
 
-    # --- life ---------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------
 
     def open(self, queue: str, filter_text: str | None) -> None:
         """Begin to consume; nothing comes before begin().

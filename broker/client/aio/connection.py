@@ -361,7 +361,7 @@ class AsyncConnection:
         refusal = ""
         while attempt < rounds or rounds == -1:
             for connector in self._candidates():
-                error = await self._take_up(connector)
+                error = await self._reconnect_to(connector)
                 if error is None:
                     return
                 refusal = f"; the last one: {error}"
@@ -369,7 +369,7 @@ class AsyncConnection:
             attempt += 1
         for attempt in range(self.options.failover_attempts):
             for connector in self._others():
-                error = await self._take_up(connector)
+                error = await self._reconnect_to(connector)
                 if error is None:
                     return
                 refusal = f"; the last one: {error}"
@@ -388,18 +388,18 @@ class AsyncConnection:
         members = self.client.topology.members
         return distinct([member.primary for member in members if member.primary is not None])
 
-    async def _take_up(self, connector: TransportConfiguration) -> ClientError | None:
-        """Try one broker, and those that it sends to; as `_take_up_at`."""
+    async def _reconnect_to(self, connector: TransportConfiguration) -> ClientError | None:
+        """Try one broker, and those that it sends to; as `_reconnect_at`."""
         error: ClientError | None = None
         for _ in range(_REDIRECTS_MAX):
             told = self._redirect_count
-            error = await self._take_up_at(connector)
+            error = await self._reconnect_at(connector)
             if error is None or self._redirect_count == told or self._preferred is None:
                 break
             connector = self._preferred
         return error
 
-    async def _take_up_at(self, connector: TransportConfiguration) -> ClientError | None:
+    async def _reconnect_at(self, connector: TransportConfiguration) -> ClientError | None:
         """Try one broker; None once all sessions work there, else what it said."""
         try:
             driver, link = await self._attempt(connector)
@@ -412,7 +412,7 @@ class AsyncConnection:
                     f"{connector.host}:{connector.port} does not take over for the broker"
                 )
             for session in tuple(self._sessions.values()):
-                await self._take_up_session(link, session)
+                await self._reattach_session(link, session)
             self._use(connector, driver, link)
         except ClientError as error:
             # Lost again, or refused: the next attempt begins from the start.
@@ -434,11 +434,11 @@ class AsyncConnection:
         assert isinstance(answer, CheckForFailoverReply)
         return answer.ok_to_failover
 
-    async def _take_up_session(self, link: Link, session: AsyncSession) -> None:
+    async def _reattach_session(self, link: Link, session: AsyncSession) -> None:
         state = session.state
         link.listen(state.channel)
         reply = link.reattach_session(state.name, state.channel.last_confirmed)
-        answer = await settled(reply, self.options.call_timeout_s, "a session taken up")
+        answer = await settled(reply, self.options.call_timeout_s, "the reattachment of a session")
         assert isinstance(answer, ReattachSessionResponse)
         if answer.reattached:
             link.open_channel(state.channel)

@@ -348,15 +348,15 @@ class CoreConnection:
             owner._forget_if_empty()
         # What has come and is not durable yet counts as handled then: the client would send it
         # again, and it would be done twice.
-        channel.session.context.after(self._take_up, channel, packet.last_confirmed_command_id)
+        channel.session.context.after(self._go_on, channel, packet.last_confirmed_command_id)
 
-    def _take_up(
+    def _go_on(
         self, error: Exception | None, channel: SessionChannel, last_confirmed: int
     ) -> None:
         """All that a session had asked for before is durable: it goes on here."""
         known = self._channels.get(channel.channel.channel_id)
         if error is not None or self._lost_s is not None or known is not channel:
-            # The storage has failed, or the session was lost again, taken up by another or closed.
+            # The storage has failed, or the session was lost again, reattached elsewhere or closed.
             return
         channel.channel.reattach(self._connection, self._version, last_confirmed)
         self._send(

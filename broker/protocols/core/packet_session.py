@@ -1,4 +1,4 @@
-"""Packets of a session: its life, its consumers and producers, credits, local transactions."""
+"""Packets of a session: its lifecycle, its consumers and producers, credits, local transactions."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class JMSBridge:
         self._last: dict[str, object] = {}
         self.control = JMSBridgeControl(self)
 
-    # --- life ---------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to connect and move; returns at once. Idempotent while it runs.
