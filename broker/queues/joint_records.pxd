@@ -6,12 +6,11 @@ from broker.queues.reference cimport Reference
 from broker.storage.manager cimport StorageManager
 
 
-@cython.final
 cdef class _JointRecords:
-    cdef public list acknowledged
+    cdef public object acknowledged
     cdef public object paged
     cdef public object tx_id
 
 
-@cython.locals(reference=Reference, records=_JointRecords)
+@cython.locals(reference=Reference)
 cpdef object record_together(StorageManager storage, list references)
