@@ -240,6 +240,14 @@ class NodeManager:
         """
         return self.read_state() is NodeState.FAILING_BACK
 
+    def is_other_waiting(self) -> bool:
+        """Whether another broker would serve if the active one stopped: a backup, or a primary.
+
+        Raises:
+            JournalIOError: the database fails.
+        """
+        return self.backup_lease.is_held() or self.is_awaiting_failback()
+
     def is_primary_active(self) -> bool:
         """Whether anybody holds the primary's lease.
 

@@ -131,7 +131,7 @@ def promote(instance: Path) -> None:
 def demote(url: str, user: str | None, password: str | None) -> None:
     """Stop the broker that serves, for the backup.
 
-    Whatever failover-on-shutdown says. Clients reconnect to the backup.
+    Whatever failover-on-shutdown says. Clients reconnect to the backup. Refused where none waits.
     """
     with connected(url, user, password) as session:
         session.manage("broker", "forceFailover")

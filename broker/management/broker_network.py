@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from broker.management.broker_part import BrokerPart
@@ -118,8 +119,18 @@ class BrokerNetwork(BrokerPart):
     # --- the other one of a pair --------------------------------------------------------------
 
     @operation("forceFailover")
-    def force_failover(self) -> None:
-        """Stop, and let the backup take over, whatever failover-on-shutdown says."""
+    def force_failover(self) -> Generator[float, None, None]:
+        """Stop, and let the backup take over, whatever failover-on-shutdown says.
+
+        Refused where no other broker waits for the store; Artemis stops then, and nothing serves.
+        """
+        ownership = self._broker.ownership
+        if ownership is None or not (
+            yield from awaited(asyncio.to_thread(ownership.is_other_waiting))
+        ):
+            raise ManagementError(
+                "no backup waits to take over, so nothing would serve: start one, or stop this one"
+            )
         self._broker.give_place()
 
     # --- what other brokers would be ----------------------------------------------------------

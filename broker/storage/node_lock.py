@@ -302,6 +302,16 @@ class NodeLock:
         """
         return self._read_state() is NodeState.FAILING_BACK
 
+    def is_other_waiting(self) -> bool:
+        """Whether another broker would serve if this one stopped: a backup, or a primary.
+
+        Raises:
+            JournalIOError: the state cannot be read.
+            OSError: the backup's lock file cannot be opened.
+        """
+        # This process does not hold it any more: see activated().
+        return holder_of(self.folder / BACKUP_FILE) is not None or self.is_awaiting_failback()
+
     def _write_state(self, state: NodeState) -> None:
         try:
             os.pwrite(self._state_fd, state.value, 0)

@@ -178,6 +178,14 @@ class Ownership(Protocol):
             JournalError: that cannot be found out now.
         """
 
+    def is_other_waiting(self) -> bool:
+        """Whether another broker would serve if this one stopped. May wait as the one before.
+
+        Raises:
+            JournalError: that cannot be found out now.
+            OSError: likewise.
+        """
+
     def proof_age_s(self) -> float:
         """Give the seconds since it was proved last."""
 

@@ -223,6 +223,9 @@ def ha(*arguments):
 def test_an_operator_sees_and_orders_a_pair(member, tmp_path, kind):
     primary = member("primary", kind)
     port = re.search(r"serving at 127.0.0.1:(\d+)", primary.says("serving at"))[1]
+    refused, said = ha("demote", "--url", f"tcp://127.0.0.1:{port}")
+    assert refused
+    assert "no backup waits to take over" in said
     backup = member("backup", kind)
     backup.says(WAITS[kind])
 

@@ -133,6 +133,15 @@ def test_a_primary_asks_for_its_place_and_then_is_active(node):
     assert primary.primary_lease.is_held_by_me()
 
 
+def test_a_backup_that_waits_is_seen(node):
+    primary = active_primary(node)
+    assert not primary.is_other_waiting()
+
+    assert node().backup_lease.try_acquire()
+
+    assert primary.is_other_waiting()
+
+
 def test_a_second_primary_is_locked_out(node):
     active_primary(node)
     other = node(lock_acquisition_timeout_ms=0)

@@ -350,9 +350,7 @@ class CoreConnection:
         # again, and it would be done twice.
         channel.session.context.after(self._go_on, channel, packet.last_confirmed_command_id)
 
-    def _go_on(
-        self, error: Exception | None, channel: SessionChannel, last_confirmed: int
-    ) -> None:
+    def _go_on(self, error: Exception | None, channel: SessionChannel, last_confirmed: int) -> None:
         """All that a session had asked for before is durable: it goes on here."""
         known = self._channels.get(channel.channel.channel_id)
         if error is not None or self._lost_s is not None or known is not channel:
