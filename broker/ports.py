@@ -69,11 +69,18 @@ class Security(Protocol):
     def cached(self) -> tuple[int, int]:
         """How many logins and how many permissions are kept."""
 
-    def authenticate(self, user: str | None, password: str | None) -> str | None:
+    def authenticate(
+        self, user: str | None, password: str | None, principal: str | None = None
+    ) -> str | None:
         """Give the name of a user that shows the right password; None for an anonymous one.
 
+        Args:
+            user: as the client says; None without one.
+            password: likewise.
+            principal: see authenticate_principal(); it counts where the password does not.
+
         Raises:
-            BrokerError: no user has that name and password.
+            BrokerError: no user has that name and password, or that certificate.
         """
 
     def authenticate_principal(self, principal: str) -> str | None:

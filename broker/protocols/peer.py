@@ -204,11 +204,19 @@ class Sessions(Protocol):
         Who made it closes it.
         """
 
-    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
+    def authenticate(
+        self, user: str | None, password: str | None, remote: str, principal: str | None = None
+    ) -> str | None:
         """Give the name of a user that shows the right password; None for an anonymous one.
 
+        Args:
+            user: as the client says; None without one.
+            password: likewise.
+            remote: address of the peer.
+            principal: of `Peer`; whose certificate is known needs no password.
+
         Raises:
-            BrokerError: no user has that name and password.
+            BrokerError: no user has that name and password, or that certificate.
         """
 
     def authenticate_principal(self, principal: str, remote: str) -> str | None:

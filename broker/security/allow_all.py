@@ -31,7 +31,9 @@ class AllowAll:
         """Nothing is kept."""
         return 0, 0
 
-    def authenticate(self, user: str | None, password: str | None) -> str | None:
+    def authenticate(
+        self, user: str | None, password: str | None, principal: str | None = None
+    ) -> str | None:
         """Accept the name; the password is not checked."""
         return user
 

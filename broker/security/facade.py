@@ -35,13 +35,15 @@ class SecurityFacade:
         self.permissions = manager.permissions
         manager.permissions.on_change(self._changed)
 
-    def authenticate(self, user: str | None, password: str | None) -> str | None:
+    def authenticate(
+        self, user: str | None, password: str | None, principal: str | None = None
+    ) -> str | None:
         """The name of who this is.
 
         Raises:
             BrokerError: SECURITY_EXCEPTION.
         """
-        return self._logged_in(self.manager.authenticate(user, password))
+        return self._logged_in(self.manager.authenticate(user, password, principal))
 
     def authenticate_principal(self, principal: str) -> str | None:
         """The name of the user that a certificate is for.

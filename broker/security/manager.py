@@ -129,14 +129,21 @@ class SecurityManager:
         self._logins: _Cache[Subject | None] = _Cache(authentication_cache_size, interval_s, clock)
         self._answers: _Cache[bool] = _Cache(authorization_cache_size, interval_s, clock)
 
-    def authenticate(self, name: str | None, password: str | None) -> Subject:
-        """Who this is.
+    def authenticate(
+        self, name: str | None, password: str | None, principal: str | None = None
+    ) -> Subject:
+        """Who this is: by the password, else by the certificate, else the guest.
+
+        Args:
+            name: as the client says; None without one.
+            password: likewise.
+            principal: of a certificate that TLS has verified; None without one.
 
         Raises:
             BrokerError: SECURITY_EXCEPTION, wrong name or password; the text does not say which.
         """
         try:
-            subject = self._authenticate(name, password)
+            subject = self._authenticate(name, password, principal)
         except BrokerError:
             self.counts.unauthenticated += 1
             raise
@@ -151,19 +158,25 @@ class SecurityManager:
         """
         if not self.enabled:
             return Subject(principal, frozenset())
-        found = None
-        if self._certificates is not None:
-            try:
-                found = self._certificates.authenticate(principal)
-            except (OSError, ValueError) as error:
-                log.error("no client can log in by a certificate: %s", error)
+        found = self._of_certificate(principal)
         if found is None:
             self.counts.unauthenticated += 1
             raise _unknown(principal)
         self.counts.authenticated += 1
-        return Subject(*found)
+        return found
 
-    def _authenticate(self, name: str | None, password: str | None) -> Subject:
+    def _of_certificate(self, principal: str | None) -> Subject | None:
+        found = None
+        if principal is not None and self._certificates is not None:
+            try:
+                found = self._certificates.authenticate(principal)
+            except (OSError, ValueError) as error:
+                log.error("no client can log in by a certificate: %s", error)
+        return None if found is None else Subject(*found)
+
+    def _authenticate(
+        self, name: str | None, password: str | None, principal: str | None
+    ) -> Subject:
         if self.enabled and is_default_pair(name, password):
             # Also if it is the configured one: everybody knows it.
             raise _unknown(name)
@@ -176,9 +189,10 @@ class SecurityManager:
         if not self.enabled:
             return ANONYMOUS if name is None else Subject(name, frozenset())
         if name is None:
-            if self._guest is None:
+            subject = self._of_certificate(principal) or self._guest
+            if subject is None:
                 raise _unknown(name)
-            return self._guest
+            return subject
         digest = hmac.digest(self._key, (password or "").encode(), "sha256")
         key = (name, digest)
         is_kept, subject = self._logins.get(key)
@@ -189,10 +203,15 @@ class SecurityManager:
                     roles = self.users.authenticate(name, password or "")
                 except OSError as error:
                     # Asked again at the next login: the file may be back by then.
-                    log.error("only the guest can log in: %s", error)
-                    raise _unknown(name) from error
+                    log.error("no client can log in by a password: %s", error)
+                    subject = self._of_certificate(principal)
+                    if subject is None:
+                        raise _unknown(name) from error
+                    return subject
             subject = None if roles is None else Subject(name, roles)
             self._logins.put(key, subject)
+        if subject is None:
+            subject = self._of_certificate(principal)
         if subject is None:
             raise _unknown(name)
         return subject

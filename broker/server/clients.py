@@ -119,14 +119,16 @@ class Clients:
         """Of all connections, as they come and go."""
         return self._handlers.keys()
 
-    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
-        """Give the name of who shows the right password.
+    def authenticate(
+        self, user: str | None, password: str | None, remote: str, principal: str | None = None
+    ) -> str | None:
+        """Give the name of who shows the right password, or a known certificate.
 
         Raises:
             BrokerError: the name and the password are refused.
         """
         try:
-            return self.parts.security.authenticate(user, password)
+            return self.parts.security.authenticate(user, password, principal)
         except BrokerError:
             log.warning("AMQ222216: Security problem while authenticating %r from %s", user, remote)
             self.parts.notifications.wrong_login(user, remote)

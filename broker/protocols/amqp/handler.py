@@ -123,7 +123,8 @@ class AmqpConnection:
         return self.client_id or ""
 
     def _authenticate(self, user: str | None, password: str | None) -> str | None:
-        return self._sessions.authenticate(user, password, self.peer.remote)
+        peer = self.peer
+        return self._sessions.authenticate(user, password, peer.remote, peer.principal)
 
     def _authenticate_certificate(self) -> str | None:
         principal = self.peer.principal

@@ -240,7 +240,10 @@ class CoreConnection:
                 ErrorCode.INTERNAL_ERROR, f"channel {channel_id} is in use or reserved"
             )
         user = self._sessions.authenticate(
-            packet.username, packet.password, self._connection.remote
+            packet.username,
+            packet.password,
+            self._connection.remote,
+            self._connection.principal,
         )
         self._route(user or packet.username)
         self._end_unanswered(packet.name, user)

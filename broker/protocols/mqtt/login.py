@@ -138,7 +138,7 @@ def _authenticated(connect: Connect, peer: Peer, sessions: Sessions) -> str | No
     try:
         if connect.password is not None:
             password = connect.password.decode()
-        return sessions.authenticate(connect.user, password, peer.remote)
+        return sessions.authenticate(connect.user, password, peer.remote, peer.principal)
     except (BrokerError, UnicodeDecodeError) as error:
         raise MqttError(ReasonCode.BAD_USER_NAME_OR_PASSWORD, str(error)) from error
 

@@ -283,7 +283,9 @@ class OpenWireConnection:
                 "No clientID specified for connection request", INVALID_CLIENT_ID, closes=True
             )
         try:
-            self.user = self.sessions.authenticate(info.user_name, info.password, self._peer.remote)
+            self.user = self.sessions.authenticate(
+                info.user_name, info.password, self._peer.remote, self._peer.principal
+            )
         except BrokerError as error:
             raise OpenWireError(
                 f"User name [{info.user_name}] or password is invalid.",

@@ -254,7 +254,7 @@ class StompConnection:
         login = headers.get("login")
         try:
             self._user = self._sessions.authenticate(
-                login, headers.get("passcode"), self._peer.remote
+                login, headers.get("passcode"), self._peer.remote, self._peer.principal
             )
         except BrokerError as error:
             raise StompError(

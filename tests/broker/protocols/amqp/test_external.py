@@ -6,58 +6,15 @@ import ssl
 
 import pytest
 
-from broker.config.load import load
-from broker.options.from_config import broker_options, security_of
-from broker.server.server import Broker
-from tests.broker.certificates import Authority
 from tests.broker.protocols.amqp.pumped import Pumped
 from tests.broker.protocols.amqp.test_connections import SASL, init
+from tests.broker.security.certified import make_certificates, serving
 from tests.interop.asynchronous import asynchronous
-
-LOGIN = """activemq {
-org.apache.activemq.artemis.spi.core.security.jaas.TextFileCertificateLoginModule required
-org.apache.activemq.jaas.textfiledn.user="cert-users.properties"
-org.apache.activemq.jaas.textfiledn.role="cert-roles.properties";
-};
-"""
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    ours = Authority(tmp_path_factory.mktemp("tls"), "ours")
-    return {
-        "authority": ours.certificate,
-        "server": ours.issue("server", host="localhost"),
-        "known": ours.issue("known"),
-        "stranger": ours.issue("stranger"),
-    }
-
-
-@contextlib.asynccontextmanager
-async def serving(folder, files):
-    etc = folder / "etc"
-    etc.mkdir()
-    (etc / "login.config").write_text(LOGIN)
-    (etc / "cert-users.properties").write_text("sender = CN=known\n")
-    (etc / "cert-roles.properties").write_text("senders = sender\n")
-    uri = (
-        "tcp://127.0.0.1:0?sslEnabled=true;wantClientAuth=true;saslMechanisms=EXTERNAL,ANONYMOUS;"
-        f"keyStorePath={files['server']};trustStorePath={files['authority']}"
-    )
-    (etc / "broker.xml").write_text(
-        "<configuration><core><persistence-enabled>false</persistence-enabled>"
-        f'<acceptors><acceptor name="a">{uri}</acceptor></acceptors><security-settings>'
-        '<security-setting match="#"><permission type="send" roles="senders"/></security-setting>'
-        '</security-settings><addresses><address name="q"><anycast><queue name="q"/></anycast>'
-        "</address></addresses></core></configuration>"
-    )
-    config = load(etc / "broker.xml")
-    broker = Broker(broker_options(config), security=security_of(config))
-    await broker.start()
-    try:
-        yield broker
-    finally:
-        await broker.stop()
+    return make_certificates(tmp_path_factory.mktemp("tls"))
 
 
 @contextlib.asynccontextmanager
