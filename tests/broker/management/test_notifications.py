@@ -188,7 +188,7 @@ def test_a_wrong_password_of_an_operators_message_is_told():
     assert len(bench.told) == 1
 
     class Closed:
-        def authenticate(self, user, password):
+        def authenticate(self, user, password, principal=None):
             raise BrokerError(ErrorCode.SECURITY_EXCEPTION, "no")
 
         def check(self, user, permission, address, queue):

@@ -143,7 +143,7 @@ class OneUser:
 
         return getattr(AllowAll(), name)
 
-    def authenticate(self, user, password):
+    def authenticate(self, user, password, principal=None):
         if (user, password) != ("u", "p"):
             raise BrokerError(ErrorCode.SECURITY_EXCEPTION, "AMQ229031: wrong")
         return user
