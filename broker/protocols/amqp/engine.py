@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 
 from proton import Collector, Connection, Transport, TransportException
 
+from broker.protocols.amqp.wrappers import give_up_where_made
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from proton import Event
 
 __all__ = ["Engine"]
+
+give_up_where_made()
 
 
 class Engine:

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import itertools
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from proton import Delivery, Described, Message, Timeout, symbol, ulong
 from proton.reactor import Filter, ReceiverOption, Selector, SenderOption
@@ -76,10 +78,11 @@ def flush(connection):
 
 
 class Client:
-    """A blocking connection; every call waits in a thread."""
+    """A blocking connection; every call waits in its thread: an engine of Proton's has only one."""
 
-    def __init__(self, connection):
+    def __init__(self, connection, thread):
         self.connection = connection
+        self._thread = thread
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -88,16 +91,20 @@ class Client:
         port = broker if isinstance(broker, int) else broker.acceptors[0].port
         options.setdefault("timeout", WAIT_S)
         options.setdefault("allowed_mechs", "ANONYMOUS")
-        made = await asyncio.to_thread(BlockingConnection, f"amqp://127.0.0.1:{port}", **options)
-        try:
-            yield cls(made)
-        finally:
-            with contextlib.suppress(Exception):
-                await asyncio.to_thread(made.close)
+        with ThreadPoolExecutor(1) as thread:
+            made = cls(None, thread)
+            url = f"amqp://127.0.0.1:{port}"
+            made.connection = await made.run(BlockingConnection, url, **options)
+            try:
+                yield made
+            finally:
+                with contextlib.suppress(Exception):
+                    await made.run(made.connection.close)
 
     async def run(self, call, *arguments, **named):
         """Do something with it."""
-        return await asyncio.to_thread(call, *arguments, **named)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, partial(call, *arguments, **named))
 
     async def flush(self):
         """Let it write what it has to say, and see what has come."""
@@ -109,7 +116,7 @@ class Client:
         made = await self.run(
             self.connection.create_sender, address, options=list(options), **named
         )
-        return Sender(made)
+        return Sender(made, self.run)
 
     async def receiver(self, address, *options, credit=10, **named):
         """A link to receive on."""
@@ -117,7 +124,7 @@ class Client:
         made = await self.run(
             self.connection.create_receiver, address, credit, options=list(options), **named
         )
-        return Receiver(made)
+        return Receiver(made, self.run)
 
     async def send(self, address, *bodies, capability="queue"):
         """Durable messages, each accepted."""
@@ -130,12 +137,13 @@ class Client:
 class Sender:
     """A blocking sender."""
 
-    def __init__(self, link):
+    def __init__(self, link, run):
         self.blocking, self.link = link, link.link
+        self._run = run
 
     async def send(self, message, **named):
         """Send, and wait for what became of it."""
-        return await asyncio.to_thread(self.blocking.send, message, **named)
+        return await self._run(self.blocking.send, message, **named)
 
     async def refused(self, message):
         """Send, and give the outcome, which is not that it was taken; nothing refers to it then.
@@ -143,11 +151,11 @@ class Sender:
         While anything refers to the last delivery of a link, a traceback or an event, Proton's
         engine takes it for one that is still to be sent, and forgets what drained() was to say.
         """
-        outcome = await asyncio.to_thread(self._refused, message)
+        outcome = await self._run(self._refused, message)
         # What the container has not handled yet refers to it as well: a round trip is behind that.
         round_trip = self.blocking.connection.create_sender
-        other = await asyncio.to_thread(round_trip, None, name=f"link-{next(LINKS)}")
-        await asyncio.to_thread(other.close)
+        other = await self._run(round_trip, None, name=f"link-{next(LINKS)}")
+        await self._run(other.close)
         return outcome
 
     def _refused(self, message):
@@ -158,25 +166,26 @@ class Sender:
         raise AssertionError("it was taken")
 
     async def close(self):
-        await asyncio.to_thread(self.blocking.close)
+        await self._run(self.blocking.close)
 
 
 class Receiver:
     """A blocking receiver."""
 
-    def __init__(self, link):
+    def __init__(self, link, run):
         self.blocking, self.link = link, link.link
+        self._run = run
 
     async def get(self, patience_s=WAIT_S):
         """The next message, not settled."""
-        message = await asyncio.to_thread(self.blocking.receive, patience_s)
+        message = await self._run(self.blocking.receive, patience_s)
         if isinstance(message.body, memoryview):
             message.body = bytes(message.body)
         return message
 
     async def settle(self, state):
-        await asyncio.to_thread(self.blocking.settle, state)
-        await asyncio.to_thread(flush, self.blocking.connection)
+        await self._run(self.blocking.settle, state)
+        await self._run(flush, self.blocking.connection)
 
     async def accept(self):
         await self.settle(Delivery.ACCEPTED)
@@ -196,7 +205,7 @@ class Receiver:
         return found
 
     async def close(self):
-        await asyncio.to_thread(self.blocking.close)
+        await self._run(self.blocking.close)
 
 
 async def drained(client, receiver, credit):
