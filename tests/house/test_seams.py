@@ -66,6 +66,9 @@ ALLOWED = {
         "uuid.uuid4": "the name of a divert that has none, while a configuration is read",
     },
     "broker.printing.xml.reader": {"uuid.uuid1": "`broker data imp`, a command"},
+    "broker.protocols.amqp.wrappers": {
+        "threading.get_ident": "whose thread made an object, for Python's collector",
+    },
     "broker.records.amqp_message": {
         "time.time_ns": "a record of an old Artemis: its time to live begins with each start; what "
         "is written here has its expiration",
