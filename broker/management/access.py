@@ -181,9 +181,7 @@ class Clients(Protocol):
     ) -> Session:
         """Make a session that is not listed; its caller closes it."""
 
-    def authenticate(
-        self, user: str | None, password: str | None, remote: str, principal: str | None = None
-    ) -> str | None:
+    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
         """Give the name of who shows the right password; wrong ones are told of.
 
         Raises:

@@ -6,11 +6,12 @@ from broker.queues.reference cimport Reference
 from broker.storage.manager cimport StorageManager
 
 
+@cython.final
 cdef class _JointRecords:
-    cdef public object acknowledged
+    cdef public list acknowledged
     cdef public object paged
     cdef public object tx_id
 
 
-@cython.locals(reference=Reference)
+@cython.locals(reference=Reference, records=_JointRecords)
 cpdef object record_together(StorageManager storage, list references)

@@ -132,7 +132,7 @@ class SecurityManager:
     def authenticate(
         self, name: str | None, password: str | None, principal: str | None = None
     ) -> Subject:
-        """Who this is: by the password, else by the certificate, else the guest.
+        """Who this is: by the password, else by the certificate; the guest, who has no name.
 
         Args:
             name: as the client says; None without one.
@@ -190,30 +190,27 @@ class SecurityManager:
             return ANONYMOUS if name is None else Subject(name, frozenset())
         if name is None:
             subject = self._of_certificate(principal) or self._guest
-            if subject is None:
-                raise _unknown(name)
-            return subject
-        digest = hmac.digest(self._key, (password or "").encode(), "sha256")
-        key = (name, digest)
-        is_kept, subject = self._logins.get(key)
-        if not is_kept:
-            roles = None
-            if self.users is not None:
-                try:
-                    roles = self.users.authenticate(name, password or "")
-                except OSError as error:
-                    # Asked again at the next login: the file may be back by then.
-                    log.error("no client can log in by a password: %s", error)
-                    subject = self._of_certificate(principal)
-                    if subject is None:
-                        raise _unknown(name) from error
-                    return subject
-            subject = None if roles is None else Subject(name, roles)
-            self._logins.put(key, subject)
-        if subject is None:
-            subject = self._of_certificate(principal)
+        else:
+            subject = self._by_password(name, password or "") or self._of_certificate(principal)
         if subject is None:
             raise _unknown(name)
+        return subject
+
+    def _by_password(self, name: str, password: str) -> Subject | None:
+        key = (name, hmac.digest(self._key, password.encode(), "sha256"))
+        is_kept, subject = self._logins.get(key)
+        if is_kept:
+            return subject
+        roles = None
+        if self.users is not None:
+            try:
+                roles = self.users.authenticate(name, password)
+            except OSError as error:
+                # Asked again at the next login: the file may be back by then.
+                log.error("no client can log in by a password: %s", error)
+                return None
+        subject = None if roles is None else Subject(name, roles)
+        self._logins.put(key, subject)
         return subject
 
     def is_allowed(self, subject: Subject, permission: Permission, name: str) -> bool:

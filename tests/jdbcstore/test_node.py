@@ -229,6 +229,7 @@ def test_a_backup_takes_over_when_an_active_primary_is_gone(brokers, node, end):
 
     assert errors == []
     assert backup.primary_lease.is_held_by_me()
+    assert not backup.is_other_waiting()
     assert not backup.backup_lease.is_held()
 
 
