@@ -57,7 +57,7 @@ class PagedReference(Reference):
 
     def leaves_record(self) -> bool:
         """Whether record_gone() writes something: the page has the message, durable or not."""
-        return bool(self.queue.is_durable)
+        return True
 
     def record_gone(self, tx: ReferenceTransaction | None, is_last: bool) -> bool:
         """Record that its queue has it no more; whether there is a record of it."""

@@ -351,11 +351,12 @@ class Consumer:
         """The same, outside of any transaction: a crash leaves all of it or none."""
         delivering, queue = self.delivering, self.queue
         recorded = []
-        for reference in delivering:
-            if reference.consumer is self and reference.leaves_record():
-                recorded.append(reference)
-            if reference is last:
-                break
+        if queue.is_durable:
+            for reference in delivering:
+                if reference.consumer is self and reference.leaves_record():
+                    recorded.append(reference)
+                if reference is last:
+                    break
         if len(recorded) == 1:
             recorded[0].record_gone(None, True)
         elif recorded:

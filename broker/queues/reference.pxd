@@ -21,7 +21,6 @@ cdef class Reference:
 
     cdef object _begin(self, Message message, queue, long long scheduled_ms)
 
-    @cython.locals(message=Message)
     cpdef bint leaves_record(self) except -1
 
     @cython.locals(message=Message, storage=StorageManager)

@@ -138,9 +138,8 @@ class Reference:
         return self.queue.is_durable and self.message.durable
 
     def leaves_record(self) -> bool:
-        """Whether record_gone() writes something."""
-        queue, message = self.queue, self.message
-        return bool(message.durable and queue.is_durable)
+        """Whether record_gone() writes something; its queue is durable."""
+        return bool(self.message.durable)
 
     def record_gone(self, tx: ReferenceTransaction | None, is_last: bool) -> bool:
         """Record, at once or in a transaction, that its queue has it no more.

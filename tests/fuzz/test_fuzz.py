@@ -1,7 +1,7 @@
-"""Coverage-guided fuzzing of everything that reads bytes from a disk (target.py).
+"""Coverage-guided fuzzing of everything that reads bytes from a disk or from a peer (target.py).
 
-Only documented errors may come out, within 1 GiB and 10 s of a processor an input. The corpus is
-what Artemis wrote.
+Only documented errors may come out, within 1 GiB and 10 s of a processor an input. It begins with
+what Artemis and clients wrote (corpora.py).
 """
 
 import importlib.util
@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from journal.reader import FileView
+from tests.fuzz import corpora
 from tests.journal.golden import GOLDEN
 from tests.unpack import unpack
 
 TARGET = Path(__file__).with_name("target.py")
-FULL_S = 60  # of each of the four targets
-LEAST_S = 15  # together a minute, in `make test-all`
+FULL_S = 60  # of each target of bytes from a disk
+FULL_RUNS = 10_000_000  # of all targets of bytes from a peer
+LEAST_S = 15  # of any, in `make test-all`
 HANG_S = 300  # of the clock, which goes on while a machine stands still
 FILE_MAX = 32768
 # libFuzzer takes the most memory that a process ever had. A process begins with that of its parent,
@@ -53,55 +54,51 @@ def golden_files(tmp_path_factory):
     return files
 
 
-def corpus(name, files):
-    """Inputs for a target."""
-    if name in ("read", "load"):
-        yield from (b"\x40\x00" * (name == "load") + file for file in files)
-        return
-    for file in files:
-        try:
-            records = list(FileView("x-1.amq", file))
-        except Exception:  # noqa: BLE001 - some scenarios are refused: left out.
-            continue
-        for record in records:
-            if record.body is None:
-                continue
-            if name == "record" and record.user_type is not None:
-                yield bytes([record.user_type, record.kind.startswith("update")]) + record.body
-            elif name == "control":
-                yield record.body
+@pytest.fixture
+def fuzz(tmp_path, figures):
+    """Run a target on inputs and what follows from them."""
+
+    def run(name, inputs, *limits):
+        inputs = sorted(set(inputs))
+        assert inputs
+        random.Random(name).shuffle(inputs)
+        folder = tmp_path / "corpus"
+        folder.mkdir()
+        for number, data in enumerate(inputs[:500]):
+            (folder / str(number)).write_bytes(data)
+        fuzzer = subprocess.run(
+            [
+                *BY_A_SMALL_PARENT,
+                *(sys.executable, str(TARGET), name, str(folder), *limits),
+                *(f"-artifact_prefix={tmp_path}/", f"-timeout={HANG_S}", "-rss_limit_mb=1024"),
+                *(f"-max_len={2 * FILE_MAX}", "-print_final_stats=1"),
+            ],
+            capture_output=True,
+            check=False,
+        )
+        report = (fuzzer.stdout + fuzzer.stderr).decode(errors="replace")
+        assert fuzzer.returncode == 0, report[-4000:]
+        executed = int(re.search(r"stat::number_of_executed_units:\s*(\d+)", report)[1])
+        assert executed > 0
+        figures(f"fuzzing, {name}", executions=executed)
+
+    return run
 
 
 @pytest.mark.parametrize("name", ["read", "load", "control", "record"])
-def test_no_input_ends_in_anything_but_a_documented_error(
-    name, golden_files, tmp_path, effort, figures
+def test_no_bytes_of_a_disk_end_in_anything_but_a_documented_error(
+    name, golden_files, fuzz, effort
 ):
-    inputs = sorted(set(corpus(name, golden_files)))
-    random.Random(name).shuffle(inputs)
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for number, data in enumerate(inputs[:500]):
-        (folder / str(number)).write_bytes(data)
+    inputs = corpora.of_files(name, golden_files)
 
-    fuzzer = subprocess.run(
-        [
-            *BY_A_SMALL_PARENT,
-            *(sys.executable, str(TARGET), name, str(folder)),
-            *(f"-max_total_time={effort(FULL_S, least=LEAST_S)}", f"-artifact_prefix={tmp_path}/"),
-            *(
-                f"-timeout={HANG_S}",
-                "-rss_limit_mb=1024",
-                f"-max_len={2 * FILE_MAX}",
-                "-print_final_stats=1",
-            ),
-        ],
-        capture_output=True,
-        check=False,
-        timeout=FULL_S * 30,
-    )
+    fuzz(f"disk.{name}", inputs, f"-max_total_time={effort(FULL_S, least=LEAST_S)}")
 
-    report = (fuzzer.stdout + fuzzer.stderr).decode(errors="replace")
-    assert fuzzer.returncode == 0, report[-4000:]
-    executed = int(re.search(r"stat::number_of_executed_units:\s*(\d+)", report)[1])
-    assert executed > 0
-    figures(f"fuzzing, {name}", executions=executed)
+
+@pytest.mark.parametrize("name", corpora.OF_PEERS)
+def test_no_bytes_of_a_peer_end_in_anything_but_a_documented_error(name, fuzz, effort):
+    if effort(FULL_RUNS) == FULL_RUNS:
+        limit = f"-runs={FULL_RUNS // len(corpora.OF_PEERS)}"
+    else:
+        limit = f"-max_total_time={LEAST_S}"
+
+    fuzz(f"peers.{name}", corpora.OF_PEERS[name](), limit)

@@ -1,0 +1,132 @@
+"""What fuzzing begins with: bytes of real brokers and clients, by the names of the targets."""
+
+from broker.model.message import Message
+from broker.model.properties import Property, PropertyType
+from broker.protocols.mqtt.versions import Version
+from broker.records.core_to_amqp import sections_of
+from journal.reader import FileView
+from tests.broker.protocols.core.test_captured import frames as core_frames
+from tests.broker.protocols.mqtt.test_damaged_packets import DAMAGED, encoded
+from tests.broker.protocols.openwire.test_codec import GOLDEN as OPENWIRE
+from tests.broker.protocols.stomp.test_frames import CONVERSATION
+from tests.broker.selector.test_artemis_cases import MATCHING
+from tests.broker.test_proxy_protocol import HEADERS
+
+NOW_MS = 1_700_000_000_000
+# In front of bytes: the newest version, and that they come at once.
+CORE_136, MQTT_VERSIONS = bytes((15, 0)), tuple(Version)
+
+
+def of_files(name, files):
+    """Inputs of the targets of `disk`.
+
+    Args:
+        name: of the target.
+        files: bytes of journal files.
+    """
+    if name in ("read", "load"):
+        yield from (b"\x40\x00" * (name == "load") + file for file in files)
+        return
+    for file in files:
+        try:
+            records = list(FileView("x-1.amq", file))
+        except Exception:  # noqa: BLE001 - some scenarios are refused: left out.
+            continue
+        for record in records:
+            if record.body is None:
+                continue
+            if name == "record" and record.user_type is not None:
+                yield bytes([record.user_type, record.kind.startswith("update")]) + record.body
+            elif name == "control":
+                yield record.body
+
+
+def core():
+    """Frames between Artemis's client and its broker, one by one and many."""
+    sent = [data for side, data in core_frames() if side == "C"]
+    return [CORE_136 + data for _, data in core_frames()] + [CORE_136 + b"".join(sent[:40])]
+
+
+def openwire():
+    """Commands of Classic's client in each version and encoding."""
+    return [
+        bytes((int(version) - 1, encoding == "tight", 0)) + bytes.fromhex(text)
+        for version, encoding, _, text in OPENWIRE
+    ]
+
+
+def mqtt():
+    """A conversation, its packets, and damaged ones."""
+    made = []
+    for number, version in enumerate(MQTT_VERSIONS):
+        packets = encoded(version)
+        damaged = [bytes.fromhex(text) for text, versions, _ in DAMAGED.values()]
+        made += [bytes((number, 0)) + one for one in (*packets, b"".join(packets), *damaged)]
+    return made
+
+
+def stomp():
+    """A conversation in each version, whole and cut."""
+    return [bytes((version, how)) + CONVERSATION for version in range(4) for how in (0, 1, 100)]
+
+
+def amqp():
+    """Messages with all kinds of properties and bodies."""
+    made = []
+    for kind in (0, 2, 3, 4, 5, 6):
+        message = Message(
+            "queue://a",
+            b"\0\0\0\0" * 8,
+            type=kind,
+            durable=bool(kind & 1),
+            expiration=NOW_MS + 1000,
+            timestamp=NOW_MS,
+            properties=[
+                Property("text", PropertyType.STRING, "x"),
+                Property("number", PropertyType.INT, 7),
+                Property("bytes", PropertyType.BYTES, b"\0\1"),
+                Property("_AMQ_GROUP_ID", PropertyType.STRING, "g"),
+                Property("JMSCorrelationID", PropertyType.STRING, "ID:c"),
+            ],
+        )
+        try:
+            made.append(sections_of(message, NOW_MS, 2))
+        except ValueError:
+            continue  # This body is none of that type.
+    return made
+
+
+def sasl():
+    """Logins with and without a password, and none."""
+
+    def frame(fields):
+        body = b"\0\x53\x41\xc0" + bytes((len(fields) + 1, 3)) + fields
+        return (8 + len(body)).to_bytes(4, "big") + b"\2\1\0\0" + body
+
+    plain = frame(b"\xa3\5PLAIN\xa0\5\0me\0p\x40")
+    anonymous = frame(b"\xa3\x09ANONYMOUS\x40\x40")
+    header, amqp_header = b"AMQP\3\1\0\0", b"AMQP\0\1\0\0"
+    logins = [header + plain + amqp_header, header + anonymous + amqp_header, amqp_header]
+    return [bytes((how,)) + login for login in logins for how in (0, 1)]
+
+
+def selector():
+    """Artemis's own cases."""
+    return [text.encode() for text in MATCHING]
+
+
+def proxy():
+    """Headers of both versions."""
+    return [data for data, _ in HEADERS.values()]
+
+
+OF_PEERS = {
+    "core": core,
+    "openwire": openwire,
+    "mqtt": mqtt,
+    "stomp": stomp,
+    "amqp": amqp,
+    "sasl": sasl,
+    "selector": selector,
+    "proxy": proxy,
+}
