@@ -41,6 +41,7 @@ cdef class Enqueuer:
     cdef object _record(
         self, Message message, list queues, long long scheduled_ms, OperationContext context, tx
     )
+
     @cython.locals(storage=StorageManager)
     cdef object _record_together(self, Message message, list durable, long long scheduled_ms)
 

@@ -61,5 +61,6 @@ cdef class SessionChannel:
         self, bytes chunk, Py_ssize_t start, Py_ssize_t end, bint is_individual
     )
     cdef Producer _producer_of(self, address)
+
     @cython.locals(channel=Channel, data=bytes, frame=bytes)
     cpdef object deliver(self, Consumer consumer, Message message, int delivery_count)
