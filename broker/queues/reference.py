@@ -138,7 +138,7 @@ class Reference:
         return self.queue.is_durable and self.message.durable
 
     def leaves_record(self) -> bool:
-        """Whether record_gone() writes something; its queue is durable."""
+        """Whether record_gone() writes something, if its queue is durable."""
         return bool(self.message.durable)
 
     def record_gone(self, tx: ReferenceTransaction | None, is_last: bool) -> bool:

@@ -60,7 +60,7 @@ def mqtt():
     made = []
     for number, version in enumerate(MQTT_VERSIONS):
         packets = encoded(version)
-        damaged = [bytes.fromhex(text) for text, versions, _ in DAMAGED.values()]
+        damaged = [bytes.fromhex(text) for text, *_ in DAMAGED.values()]
         made += [bytes((number, 0)) + one for one in (*packets, b"".join(packets), *damaged)]
     return made
 
@@ -89,10 +89,7 @@ def amqp():
                 Property("JMSCorrelationID", PropertyType.STRING, "ID:c"),
             ],
         )
-        try:
-            made.append(sections_of(message, NOW_MS, 2))
-        except ValueError:
-            continue  # This body is none of that type.
+        made.append(sections_of(message, NOW_MS, 2))
     return made
 
 
@@ -121,12 +118,6 @@ def proxy():
 
 
 OF_PEERS = {
-    "core": core,
-    "openwire": openwire,
-    "mqtt": mqtt,
-    "stomp": stomp,
-    "amqp": amqp,
-    "sasl": sasl,
-    "selector": selector,
-    "proxy": proxy,
+    made.__name__: made for made in (core, openwire, mqtt, stomp, amqp, sasl, selector, proxy)
 }
+"""By the names of the targets of `peers`."""

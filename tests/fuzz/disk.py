@@ -59,6 +59,3 @@ def record(data):
         decode_record(kind, body, is_update=is_update)
     except RecordFormatError:
         return
-
-
-TARGETS = {"read": read, "load": load, "control": control, "record": record}

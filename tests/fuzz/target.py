@@ -2,7 +2,7 @@
 
     python tests/fuzz/target.py disk.read CORPUS -max_total_time=60
 
-The name is a module here and a key of its TARGETS. Everything behind the corpus folder goes to
+The name is a module here and a function in it. Everything behind the corpus folder goes to
 libFuzzer.
 """
 
@@ -27,6 +27,6 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     module, name = sys.argv.pop(1).split(".")
     with atheris.instrument_imports(include=["broker", "journal"]):
-        target = importlib.import_module(f"tests.fuzz.{module}").TARGETS[name]
+        target = getattr(importlib.import_module(f"tests.fuzz.{module}"), name)
     atheris.Setup(sys.argv, lambda data: timed(target, data))
     atheris.Fuzz()
