@@ -204,8 +204,9 @@ def amqp(data):
         message = AmqpMessage.received(data, None, NOW_MS)
     except RecordFormatError:
         return
-    assert message.to_deliver(0) or not data
     look_at(message)
+    # The least that goes on is nothing: delivery annotations are for the broker alone.
+    message.to_deliver(0)
     again = AmqpMessage.received(message.to_deliver(3), None, NOW_MS)
     assert bytes(again.body) == bytes(message.body)
 
