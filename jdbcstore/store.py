@@ -337,9 +337,17 @@ class SqlStore(TransactionalAppends):
         """Reap, and have the next completion make fileno() readable again."""
         self._loaded().tickets.take_event()
 
-    def attach_loop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let `loop` reap from now on. durable() does it; for callbacks call it yourself."""
-        self._loaded().tickets.attach(loop)
+    def attach_loop(
+        self, loop: asyncio.AbstractEventLoop, after_reap: Callable[[], object] | None = None
+    ) -> None:
+        """Let `loop` reap from now on. durable() does it; for callbacks call it yourself.
+
+        Args:
+            loop: watches fileno().
+            after_reap: called without arguments behind each reap() that told somebody: once for
+                many `done`. None leaves the one of the call before.
+        """
+        self._loaded().tickets.attach(loop, after_reap)
 
     def detach_loop(self) -> None:
         """Take the descriptor out of the event loop."""

@@ -292,8 +292,16 @@ cdef class CompletionQueue:
         if completion.following is not None:
             completion.behind = min(completion.behind, completion.following.behind)
 
-    def attach(self, loop):
-        """Let `loop` reap from now on."""
+    def attach(self, loop, after_reap=None):
+        """Let `loop` reap from now on.
+
+        Args:
+            loop: watches the eventfd.
+            after_reap: called without arguments behind each reap() that told somebody, whoever
+                reaped; None leaves the one before.
+        """
+        if after_reap is not None:
+            self.after_reap = after_reap
         self.detach()
         loop.add_reader(self.event_fd, self.on_event)
         self.loop = loop
@@ -333,11 +341,15 @@ cdef class CompletionQueue:
 
     cpdef int reap(self, bint at_once=False) except -1:
         """Tell all that are due; how many. For a callback, and any second caller: nothing."""
+        cdef int count
         if self.reaping:
             return 0
         self.reaping = True
         try:
-            return self.reap_due(at_once)
+            count = self.reap_due(at_once)
+            if count and self.after_reap is not None:
+                self.after_reap()
+            return count
         finally:
             self.reaping = False
 

@@ -372,10 +372,16 @@ cdef class Journal(JournalAppends):
         self.check_was_loaded()
         return self.buffer.synced
 
-    def attach_loop(self, loop):
-        """Let `loop` reap from now on. durable() does it; for callbacks call it yourself."""
+    def attach_loop(self, loop, after_reap=None):
+        """Let `loop` reap from now on. durable() does it; for callbacks call it yourself.
+
+        Args:
+            loop: watches fileno().
+            after_reap: called without arguments behind each reap() that told somebody: once for
+                many `done`. None leaves the one of the call before.
+        """
         self.check_was_loaded()
-        self.completions.attach(loop)
+        self.completions.attach(loop, after_reap)
 
     def detach_loop(self):
         """Take the eventfd out of the event loop."""

@@ -1,11 +1,12 @@
 """What has to be durable before a client may be told: one FIFO for the whole broker.
 
-    append ─▶ appended += 1 ─▶ (store) ─▶ durable += 1 ─▶ callbacks whose number is reached
+    append ─▶ appended += 1 ─▶ (store) ─▶ durable += 1 ─▶ run_due: callbacks with that number
 
 Every append that asks for a sync carries the same bound method as its `done`, so nothing is made
-for it. A store calls them in append order; the FIFO below is in the order of the calls of after(),
-and its head waits for the numbers, one a store, that were current then. So callbacks run in the
-order they were asked for, whatever store is slower. Pages are a store of their own here.
+for it. A store calls them in append order, and behind the last that is due run_due(): once for a
+group. The FIFO below is in the order of the calls of after(), and its head waits for the numbers,
+one a store, that were current then. So callbacks run in the order they were asked for, whatever
+store is slower. Pages are a store of their own here.
 
 A commit record may be appended only once pages are durable. It goes through an Admission: its place
 in the FIFO is taken at once, and its numbers are known when it opens.
@@ -278,12 +279,14 @@ class Counter:
         return self.appended == self.durable
 
     def done(self, error: Exception | None) -> None:
-        """One more is durable, or the store failed: the `done` of every append that syncs."""
-        if error is not None:
+        """One more is durable, or the store failed: the `done` of every append that syncs.
+
+        Callbacks run behind the last one that is due: the store calls run_due() then.
+        """
+        if error is None:
+            self.durable += 1
+        else:
             self._owner.fail(error)
-            return
-        self.durable += 1
-        self._owner.run_due()
 
 
 class OperationContext:

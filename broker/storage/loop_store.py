@@ -9,6 +9,7 @@ from journal.api import RecordStore
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from journal.errors import JournalFull
 
@@ -22,8 +23,13 @@ class LoopStore(RecordStore, Protocol):
     thread calls `loop.call_soon(self.reap)`, or later: when it likes, but never within an append.
     """
 
-    def attach_loop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on see to it that due `done` callbacks run in turns of `loop`, by reap()."""
+    def attach_loop(
+        self, loop: asyncio.AbstractEventLoop, after_reap: Callable[[], object] | None = None
+    ) -> None:
+        """From now on see to it that due `done` callbacks run in turns of `loop`, by reap().
+
+        Behind each reap() that called one, `after_reap` is called; None leaves the one before.
+        """
 
     def detach_loop(self) -> None:
         """Take the store out of the event loop."""

@@ -105,8 +105,8 @@ class StorageManager:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have callbacks run by `loop`, whose thread everything else is called from."""
-        self._messages.attach_loop(loop)
-        self._bindings.attach_loop(loop)
+        self._messages.attach_loop(loop, self.completions.run_due)
+        self._bindings.attach_loop(loop, self.completions.run_due)
 
     def stop(self) -> None:
         """Make everything durable and record the id counter; the stores stay open.
@@ -149,6 +149,7 @@ class StorageManager:
         self._bindings.sync()
         self._messages.reap()
         self._bindings.reap()
+        self.completions.run_due()
 
     # --- messages -----------------------------------------------------------------------------
 

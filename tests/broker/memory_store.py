@@ -70,6 +70,7 @@ class MemoryStore:
         self.durable = len(self.ops)
         self._is_prompt = is_prompt
         self._loop = None
+        self._after_reap = lambda: None
         self._waiting = []
 
     def _append(self, op, sync, done, wait):
@@ -155,9 +156,11 @@ class MemoryStore:
     def reap(self):
         while self._waiting and self._waiting[0][0] <= self.durable:
             self._waiting.pop(0)[1](None)
+        self._after_reap()
 
-    def attach_loop(self, loop):
+    def attach_loop(self, loop, after_reap=None):
         self._loop = loop
+        self._after_reap = after_reap or self._after_reap
 
     def detach_loop(self):
         self._loop = None

@@ -139,6 +139,29 @@ def test_awaitables_and_callbacks_share_one_order(store):
     assert told == list(range(40))
 
 
+def test_a_loop_is_told_once_behind_all_that_one_reap_tells(store):
+    told = []
+
+    async def main():
+        store.attach_loop(asyncio.get_running_loop(), lambda: told.append("after"))
+        last = 0
+        for number in range(5):
+            last = store.add(
+                100 + number, 1, b"x", sync=True, done=lambda _, number=number: told.append(number)
+            )
+        store.wait(last)
+        store.reap()
+        store.reap()
+        store.attach_loop(asyncio.get_running_loop())
+        store.wait(store.add(200, 1, b"x", sync=True, done=lambda _: told.append("alone")))
+        store.reap()
+        store.detach_loop()
+
+    asyncio.run(main())
+
+    assert told == [0, 1, 2, 3, 4, "after", "alone", "after"]
+
+
 def test_an_awaitable_of_a_durable_ticket_ends_behind_what_is_not_told_yet(store):
     told = []
 

@@ -39,6 +39,7 @@ class GroupCommit:
         self._buffer_timeout_s = buffer_timeout_s
         self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._after_reap: Callable[[], object] | None = None
         # (position, has to be synced, callback), in append order.
         self._waiting: deque[tuple[int, bool, Callable[[Any], object]]] = deque()
         # Somebody waits for all up to here.
@@ -239,6 +240,8 @@ class GroupCommit:
                 # What waits for it runs in the next turn, and before the next callback.
                 self._is_resting = True
                 done.loop.call_soon(self._go_on)
+        if due and self._after_reap is not None:
+            self._after_reap()
         return len(due)
 
     def _go_on(self) -> None:
@@ -261,8 +264,12 @@ class GroupCommit:
     def compact(self) -> None:
         """Nothing: what is dead takes memory of one simulation."""
 
-    def attach_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+    def attach_loop(
+        self, loop: asyncio.AbstractEventLoop, after_reap: Callable[[], object] | None = None
+    ) -> None:
         """Let `loop` write, sync and tell from now on."""
+        if after_reap is not None:
+            self._after_reap = after_reap
         self._loop = loop
         if len(self.log.entries) > self.log.synced:
             self._want_later()
