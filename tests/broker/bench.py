@@ -130,6 +130,12 @@ class Switched:
         return getattr(self.given, name)
 
 
+def one_becomes_durable(completions):
+    """As a reap of the messages' store that tells of one record."""
+    completions.messages.done(None)
+    completions.run_due()
+
+
 class Bench:
     """The parts of a broker, and sessions, over some storage, by default none."""
 

@@ -10,7 +10,7 @@ from broker.cli.serving import EXIT_FAILED, EXIT_OK, serve
 from broker.routing.dead_letters import DeadLetters
 from broker.storage.context import Completions
 from journal.errors import JournalClosed
-from tests.broker.bench import Sink, message
+from tests.broker.bench import Sink, message, one_becomes_durable
 from tests.broker.test_recovery import BrokerRun
 
 
@@ -30,7 +30,7 @@ def test_a_callback_that_raises_fails_all_behind_it(caplog):
     completions.after(fail)
     completions.after(lambda error: told.append(error))
 
-    completions.messages.done(None)
+    one_becomes_durable(completions)
     completions.after(lambda error: told.append(error))
 
     assert [type(one) for one in failures] == [Fault]
@@ -48,7 +48,7 @@ def test_one_that_finds_the_store_ended_fails_it_without_a_traceback(caplog):
         raise JournalClosed("the store ended")
 
     completions.after(append)
-    completions.messages.done(None)
+    one_becomes_durable(completions)
 
     assert [str(one) for one in failures] == ["the store ended"]
     assert [one.exc_info for one in caplog.records] == [None]

@@ -44,7 +44,9 @@ def store():
 @pytest.fixture
 def bench(store):
     ids = IdGenerator(None)
-    return Bench(StorageManager(store.bindings, store, ids, on_failure=pytest.fail))
+    storage = StorageManager(store.bindings, store, ids, on_failure=pytest.fail)
+    storage.start(None)
+    return Bench(storage)
 
 
 def send(bench, store, body, address="q"):

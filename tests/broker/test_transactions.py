@@ -11,7 +11,7 @@ from broker.routing.postoffice import Routing
 from broker.security.allow_all import AllowAll
 from broker.settings.policies import AddressFullPolicy
 from broker.transactions.xa import XaCode, XaError
-from tests.broker.bench import Answers, Bench, done, message
+from tests.broker.bench import Answers, Bench, done, message, one_becomes_durable
 
 XID = Xid(7, b"branch", b"global")
 OTHER_XID = Xid(7, b"other", b"global")
@@ -147,7 +147,7 @@ def test_who_sends_it_again_is_told_when_the_first_is_durable(bench):
     bench.session().send(message("2", _AMQ_DUPL_ID="a", _AMQ_ROUTING_TYPE=1), told)
 
     assert told.count == 0
-    store.done(None)
+    one_becomes_durable(bench.storage.completions)
     assert told.errors == [None]
 
 
@@ -368,7 +368,7 @@ def test_a_manager_hears_that_a_branch_is_gone_once_its_end_is_durable(bench, as
     asking.context.after(told)
 
     assert told.count == 0
-    store.done(None)
+    one_becomes_durable(bench.storage.completions)
     assert told.errors == [None]
 
 
@@ -388,7 +388,7 @@ def test_what_a_prepared_one_took_is_seen_again_once_its_rollback_is_durable(ben
     bench.session().xa.rollback(XID, answers)
     sink = bench.consume()
     assert (sink.bodies, answers.count) == ([], 0)
-    stored.done(None)
+    one_becomes_durable(bench.storage.completions)
 
     assert (sink.bodies, answers.count) == (["1"], 1)
 
