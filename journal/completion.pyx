@@ -297,8 +297,8 @@ cdef class CompletionQueue:
 
         Args:
             loop: watches the eventfd.
-            after_reap: called without arguments behind each reap() that told somebody, whoever
-                reaped; None leaves the one before.
+            after_reap: called without arguments behind each reap() that told a caller, from
+                any thread; None leaves the one before.
         """
         if after_reap is not None:
             self.after_reap = after_reap

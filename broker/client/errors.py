@@ -4,8 +4,8 @@ ClientError
 ├── BrokerRefused            the broker said no; `code` says why
 │   ├── QueueMissing  QueueExists  SecurityRefused  AddressFull  DuplicateId  TransactionRolledBack
 │   └── XaRefused            `code` is that of the XA standard
-├── NotConnected             nobody could be reached, or the connection is lost for good
-├── CallInterrupted          the connection was lost while waiting: done or not, nobody knows
+├── NotConnected             no broker could be reached, or the connection is lost for good
+├── CallInterrupted          the connection was lost while waiting: done or not is unknown
 ├── CallTimeout              no answer in time
 ├── AnswerTimeout            the same, of a question that was sent as a message
 ├── TransactionOutcomeUnknown  the same, of a commit

@@ -1,7 +1,7 @@
 """Transactions that put messages into pages, as others see them.
 
     send ─▶ page, with the transaction's id ─▶ (pages durable) ─▶ record 35, COMMIT ─▶ visible
-                                                        └ rollback: nobody ever reads it
+                                                        └ rollback: it is never read
 
 A message in a page counts if record 35 names its transaction. That record lives as long as there
 are pages with such messages: without it they would count no more.
