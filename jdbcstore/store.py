@@ -344,8 +344,8 @@ class SqlStore(TransactionalAppends):
 
         Args:
             loop: watches fileno().
-            after_reap: called without arguments behind each reap() that told somebody: once for
-                many `done`. None leaves the one of the call before.
+            after_reap: called without arguments behind each reap() that called a `done`: once for
+                all of them. None leaves the one of the call before.
         """
         self._loaded().tickets.attach(loop, after_reap)
 

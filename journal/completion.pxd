@@ -31,7 +31,7 @@ cdef class CompletionQueue:
     cdef uint64_t told              # callbacks that were called
     cdef Completion first, last     # by ticket
     cdef object loop                # the event loop that watches the eventfd
-    cdef object after_reap          # called when a reap has told somebody, or None
+    cdef object after_reap          # called when a reap has called a `done`, or None
     cdef bint reaping
     cdef object success             # a Future of `loop` that has ended well
     cdef unsigned long stepping     # the thread whose event loop reaps just now, 0: none

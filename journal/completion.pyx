@@ -297,8 +297,8 @@ cdef class CompletionQueue:
 
         Args:
             loop: watches the eventfd.
-            after_reap: called without arguments behind each reap() that told a caller, from
-                any thread; None leaves the one before.
+            after_reap: called without arguments behind each reap() that called a `done`; None
+                leaves the one before.
         """
         if after_reap is not None:
             self.after_reap = after_reap
@@ -341,15 +341,17 @@ cdef class CompletionQueue:
 
     cpdef int reap(self, bint at_once=False) except -1:
         """Tell all that are due; how many. For a callback, and any second caller: nothing."""
-        cdef int count
+        cdef uint64_t told = self.told
         if self.reaping:
             return 0
         self.reaping = True
         try:
-            count = self.reap_due(at_once)
-            if count and self.after_reap is not None:
-                self.after_reap()
-            return count
+            try:
+                return self.reap_due(at_once)
+            finally:
+                # Also where one has raised: those before it were told.
+                if self.told != told and self.after_reap is not None:
+                    self.after_reap()
         finally:
             self.reaping = False
 

@@ -162,6 +162,25 @@ def test_a_loop_is_told_once_behind_all_that_one_reap_tells(store):
     assert told == [0, 1, 2, 3, 4, "after", "alone", "after"]
 
 
+def test_a_loop_is_told_behind_a_done_that_raised_too(store):
+    told = []
+
+    def fail(error):
+        raise ZeroDivisionError
+
+    async def main():
+        store.attach_loop(asyncio.get_running_loop(), lambda: told.append("after"))
+        store.add(100, 1, b"x", sync=True, done=lambda _: told.append("done"))
+        store.wait(store.add(101, 1, b"x", sync=True, done=fail))
+        with pytest.raises(ZeroDivisionError):
+            store.reap()
+        store.detach_loop()
+
+    asyncio.run(main())
+
+    assert told == ["done", "after"]
+
+
 def test_an_awaitable_of_a_durable_ticket_ends_behind_what_is_not_told_yet(store):
     told = []
 

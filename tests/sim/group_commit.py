@@ -234,14 +234,16 @@ class GroupCommit:
                 due.append(self._waiting.popleft()[2])
                 if isinstance(due[-1], _Awaitable):
                     break
-        for done in due:
-            done(self.failure)
-            if isinstance(done, _Awaitable):
-                # What waits for it runs in the next turn, and before the next callback.
-                self._is_resting = True
-                done.loop.call_soon(self._go_on)
-        if due and self._after_reap is not None:
-            self._after_reap()
+        try:
+            for done in due:
+                done(self.failure)
+                if isinstance(done, _Awaitable):
+                    # What waits for it runs in the next turn, and before the next callback.
+                    self._is_resting = True
+                    done.loop.call_soon(self._go_on)
+        finally:
+            if due and self._after_reap is not None:
+                self._after_reap()
         return len(due)
 
     def _go_on(self) -> None:
