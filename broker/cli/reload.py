@@ -15,8 +15,8 @@ __all__ = ["reload"]
 def reload(url: str, user: str | None, password: str | None) -> None:
     """Have a running broker read its broker.xml again, at once.
 
-    Security settings, address settings, addresses, queues and diverts are applied without a
-    restart. If the file is wrong, nothing changes and the command ends with status 1.
+    Security settings, address settings, addresses, queues, diverts, connectors and core bridges
+    are applied without a restart. If the file is wrong, nothing changes and the command ends with status 1.
     """
     with connected(url, user, password) as session:
         session.manage("broker", "reloadConfigurationFile")
