@@ -376,7 +376,10 @@ class AddressSettings:
     """Whether messages get the time of their arrival, as `_AMQ_INGRESS_TIMESTAMP`."""
     # None: the broker's own id-cache-size.
     id_cache_size: int | None = optional("id-cache-size", "idCacheSize", at_least(INT, 0))
-    """Duplicate ids that the address remembers. The broker's `id-cache-size` where not given."""
+    """Duplicate ids that the address remembers. The broker's `id-cache-size` where not given.
+
+    An address that remembers ids already keeps its number until the next start.
+    """
     initial_queue_buffer_size: int = setting(
         "initial-queue-buffer-size", "initialQueueBufferSize", power_of_two(INT), 8192
     )

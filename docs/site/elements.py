@@ -73,7 +73,7 @@ _KINDS: Final = {
     BOOLEAN.name: "true or false",
     INT.name: "integer",
     LONG.name: "integer",
-    SIZE.name: "bytes; K, M, G",
+    SIZE.name: "bytes; K, M, G: powers of 1024",
     DOUBLE.name: "number",
     TEXT.name: "text",
     "a list of texts": "texts, by commas",
@@ -322,7 +322,7 @@ def _database(above: str) -> Iterator[Row]:
         )
     yield Row(
         f"{above}jdbc-page-max-size-bytes",
-        "bytes; K, M, G",
+        "bytes; K, M, G: powers of 1024",
         unit="bytes",
         meaning="The name that Artemis's manual has for `jdbc-max-page-size-bytes`.",
     )
