@@ -16,7 +16,8 @@ def reload(url: str, user: str | None, password: str | None) -> None:
     """Have a running broker read its broker.xml again, at once.
 
     Security settings, address settings, addresses, queues, diverts, connectors and core bridges
-    are applied without a restart. If the file is wrong, nothing changes and the command ends with status 1.
+    are applied without a restart. If the file is wrong, nothing changes and the command ends with
+    status 1.
     """
     with connected(url, user, password) as session:
         session.manage("broker", "reloadConfigurationFile")

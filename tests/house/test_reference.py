@@ -92,7 +92,7 @@ def test_a_row_has_type_range_default_and_unit():
     page = rows["address-settings/address-setting/page-size-bytes"]
     assert page[:7] == (
         page.path,
-        "bytes; K, M, G",
+        "bytes; K, M, G: powers of 1024",
         "from 1 to 2147483647",
         "10M",
         "bytes",
