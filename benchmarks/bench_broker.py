@@ -2,7 +2,8 @@
 
     python -m benchmarks.bench_broker [--only TITLE]
         [--brokers artemis,artemis-2.56,rabbitmq,jetstream,kafka,kafka-flushed]
-        [--store file|postgresql] [--rounds 3] [--warm 12] [--seconds 4] [--folder DIR]
+        [--tree TREE] [--store file|postgresql]
+        [--rounds 3] [--warm 12] [--seconds 4] [--folder DIR]
 
 Producers have a connection, a queue and a consumer each; bodies are of 1 KiB. Shown are messages a
 second that were confirmed and the 99th percentile of the time to a confirmation, medians of the
@@ -14,6 +15,8 @@ our journal alone: one thread that waits for each record of 1 KiB, on the same d
 ASYNCIO. The other is our broker driven by a client in C (peers/core_ping.c), so that ratio excludes
 the cost of a JVM. At a given rate all brokers have the same load, and what counts is the tail, from
 the moment at which a message was to be sent.
+
+With `--tree` our broker of another checkout, built in place, is one of the others.
 
 With `--store postgresql` ours and Artemis keep everything in PostgreSQL, each run in a new
 database of one server, which is started for it and keeps its defaults of durability; the targets
@@ -33,6 +36,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -215,6 +219,7 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="cases with this in their title")
     parser.add_argument("--brokers", default="artemis", help="their names, by commas")
+    parser.add_argument("--tree", type=Path, help="another checkout, built in place")
     parser.add_argument("--store", choices=("file", "postgresql"), default="file")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm", type=float, default=12.0, help="seconds before the clock runs")
@@ -224,6 +229,8 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     wanted = arguments.brokers.split(",")
     kinds = [kind for kind in BROKERS if kind.name == OURS or kind.name in wanted]
+    if arguments.tree is not None:
+        kinds.append(Kind("tree", partial(ours, tree=arguments.tree.resolve())))
     print(f"{'1 KiB bodies':14}{'confirmed/s':>10}{'p99, us':>12}   ours over it")
     server = None
     if arguments.store != "file":

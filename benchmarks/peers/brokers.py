@@ -7,6 +7,7 @@ says what is not there.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -37,11 +38,18 @@ START_TIMEOUT_S = 120
 USER, PASSWORD = "admin", "secret"
 
 
-def ours(folder: Path, database: Database | None, max_size_bytes: int = -1) -> Broker:
-    """`broker create`, `broker run`; with `max_size_bytes` in memory an address begins to page."""
+def ours(
+    folder: Path, database: Database | None, max_size_bytes: int = -1, tree: Path | None = None
+) -> Broker:
+    """`broker create`, `broker run`; with `max_size_bytes` in memory an address begins to page.
+
+    `tree` is another checkout, built in place, whose broker is to run.
+    """
     port = free_port()
     instance = folder / "ours"
-    broker = [sys.executable, "-m", "broker.cli.main"]
+    # -P: the working directory is this checkout, and would come first.
+    broker = [sys.executable, *(("-P",) if tree else ()), "-m", "broker.cli.main"]
+    environment = {"PYTHONPATH": str(tree)} if tree else {}
     subprocess.run(
         [
             *(*broker, "create", str(instance), "--user", USER, "--password", PASSWORD),
@@ -50,13 +58,19 @@ def ours(folder: Path, database: Database | None, max_size_bytes: int = -1) -> B
         ],
         check=True,
         capture_output=True,
+        env={**os.environ, **environment},
     )
     file = instance / "etc" / "broker.xml"
     file.write_text(file.read_text().replace(*_limit(max_size_bytes)))
     # A ping's answer: its own type, on channel 0.
     ping = b"ARTEMIS" + (17).to_bytes(4, "big") + b"\x0a" + bytes(8) + (60_000).to_bytes(8, "big")
     return Process(
-        [*broker, "run", str(instance)], port, folder / "log", hello=ping, greeting=b"\0\0\0"
+        [*broker, "run", str(instance)],
+        port,
+        folder / "log",
+        environment,
+        hello=ping,
+        greeting=b"\0\0\0",
     )
 
 
