@@ -169,6 +169,12 @@ FLAGS = {
         "-fno-sanitize-recover=undefined",
     ],
 }
+# What gcc 14 (Debian 13) refuses by itself, and an older one would let pass.
+ERRORS = [
+    "-Werror=implicit-function-declaration",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=int-conversion",
+]
 SANITIZERS = ["-fsanitize=address,undefined"] if MODE == "sanitize" else []
 # The calls of Linux, not those of POSIX only.
 MACROS: list[tuple[str, str | None]] = [("_GNU_SOURCE", None)]
@@ -215,6 +221,7 @@ def extension(module: str, objects: list[str], stamp: Path) -> Extension:
         extra_compile_args=[
             "-std=c11",
             "-Wno-sign-compare",
+            *ERRORS,
             *FLAGS[MODE],
             *(["-O1"] if module in COMPILED else []),
             *SANITIZERS,

@@ -40,6 +40,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "trace": ("broker.cli.trace", "trace"),
     "scale-down": ("broker.cli.scale_down", "scale_down"),
     "ha": ("broker.cli.ha", "ha"),
+    "manage": ("broker.cli.manage", "manage"),
     "check": ("broker.cli.check", "check"),
     "perf": ("broker.cli.perf", "perf"),
 }

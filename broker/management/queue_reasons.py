@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from broker.management.access import ManagedBroker
+    from broker.management.reasons.state import ConsumerState
     from broker.queues.queue import Queue
 
 __all__ = ["QueueReasons"]
@@ -46,8 +47,26 @@ class QueueReasons(Control):
                 "paged": state.paged_count,
                 "undecided": queue.undecided_count,
                 "consumers": state.consumer_count,
+                "consumer": None if message is None else _consumer(message.consumer),
                 "reasons": [
                     {"code": one.code, "text": one.text, "action": one.action} for one in found
                 ],
             }
         )
+
+
+def _consumer(consumer: ConsumerState | None) -> dict[str, object] | None:
+    """Who has the message, by the names of `listConsumers`."""
+    if consumer is None:
+        return None
+    return {
+        "id": consumer.number,
+        "session": consumer.session,
+        "connection": consumer.connection,
+        "remoteAddress": consumer.remote,
+        "clientID": consumer.client_id,
+        "user": consumer.user,
+        "protocol": consumer.protocol,
+        "filter": consumer.selector,
+        "delivering": consumer.delivering_count,
+    }

@@ -151,15 +151,25 @@ class DeadLetters(MessageMover):
             return
         queue.killed_count += 1
         self._counters.killed += 1
-        if not self._leave(reference, target):
-            log.warning(
-                "AMQ222149: message %d of %s was delivered %d times; dropped, for the dead letter "
-                "address %s",
-                reference.message.message_id,
-                queue.name,
-                reference.delivery_count,
-                f"{target} has no queue" if target else "is not set",
-            )
+        self._tell_of(reference, target)
+        self._leave(reference, target)
+
+    def _tell_of(self, reference: Reference, target: str | None) -> None:
+        """Log that a message leaves its queue undelivered, and where it goes."""
+        if not target:
+            code, end = "AMQ222150", "is dropped, for dead-letter-address is not set"
+        elif not self._postoffice.has_queues(target):
+            code, end = "AMQ222148", f"is dropped, for dead letter address {target} has no queue"
+        else:
+            code, end = "AMQ222149", f"goes to dead letter address {target}"
+        log.warning(
+            "%s: message %d of %s, delivered %d times, %s",
+            code,
+            reference.message.message_id,
+            reference.queue.name,
+            reference.delivery_count,
+            end,
+        )
 
     def expire(self, reference: Reference) -> None:
         """Move a reference, which waits or is being delivered, to the expiry address."""
@@ -184,11 +194,11 @@ class DeadLetters(MessageMover):
 
     def _leave(
         self, reference: Reference, target: str | None, *, expired_ms: int | None = None
-    ) -> bool:
-        """Move a reference to an address; whether it has a queue: else the message is dropped."""
+    ) -> None:
+        """Move a reference to an address; the message is dropped where that has no queue."""
         if not target or not self._postoffice.has_queues(target):
             self._drop(reference)
-            return False
+            return
 
         def mark(copy: Message) -> None:
             self._mark(copy, reference, target)
@@ -196,7 +206,6 @@ class DeadLetters(MessageMover):
                 copy.set(ACTUAL_EXPIRY, PropertyType.LONG, expired_ms)
 
         self._send_on(reference, mark)
-        return True
 
     def _create_resources(
         self,

@@ -276,7 +276,7 @@ class MessageMover:
         except RecordTooLarge as error:
             # Left where it is it would come here again and again.
             log.error(
-                "AMQ222149: message %d of %s is dropped: with what is noted in it the storage has "
+                "AMQ222148: message %d of %s is dropped: with what is noted in it the storage has "
                 "no room for it: %s",
                 reference.message.message_id,
                 queue.name,

@@ -143,6 +143,10 @@ class Completions:
             messages.unflushed = 0
             self._flush_now()
 
+    def after_reap(self) -> None:
+        """What a store calls: run_due(), which the compiled form does not give as a value."""
+        self.run_due()
+
     def run_due(self) -> None:
         """Call what is due. A callback may append, and wait, again: it comes behind the others."""
         if self._is_running:

@@ -105,8 +105,8 @@ class StorageManager:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have callbacks run by `loop`, whose thread everything else is called from."""
-        self._messages.attach_loop(loop, self.completions.run_due)
-        self._bindings.attach_loop(loop, self.completions.run_due)
+        self._messages.attach_loop(loop, self.completions.after_reap)
+        self._bindings.attach_loop(loop, self.completions.after_reap)
 
     def stop(self) -> None:
         """Make everything durable and record the id counter; the stores stay open.

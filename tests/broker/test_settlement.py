@@ -138,7 +138,7 @@ def test_priorities_stay_apart(bench):
     assert waiting(bench) == ["high", "low", "low2"]
 
 
-def test_delivered_too_often_it_goes_to_the_dead_letter_address(bench):
+def test_delivered_too_often_it_goes_to_the_dead_letter_address(bench, caplog):
     bench.set(dead_letter_address="DLQ", max_delivery_attempts=2)
     bench.queue("DLQ")
     sink = filled(bench, "a")
@@ -150,6 +150,9 @@ def test_delivered_too_often_it_goes_to_the_dead_letter_address(bench):
     settled(bench, sink, "modify", 0, delivery_failed=True)
 
     assert (waiting(bench), waiting(bench, "DLQ")) == ([], ["a"])
+    (line,) = caplog.messages
+    assert line.startswith("AMQ222149: message ")
+    assert line.endswith(" of q, delivered 2 times, goes to dead letter address DLQ")
 
 
 def test_the_redelivery_delay_applies(bench):
@@ -256,13 +259,23 @@ def test_rejected_they_go_to_the_dead_letter_address_at_once(bench):
     assert waiting(bench) == ["b"]
 
 
-def test_rejected_without_a_dead_letter_address_they_are_dropped(bench):
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "is dropped, for dead-letter-address is not set"),
+        ({"dead_letter_address": "D"}, "is dropped, for dead letter address D has no queue"),
+    ],
+)
+def test_rejected_without_a_dead_letter_queue_they_are_dropped(bench, caplog, settings, said):
+    bench.set(**settings)
     sink = filled(bench, "a")
 
     settled(bench, sink, "reject", 0)
 
     sink.session.close(has_failed=False)
     assert bench.addresses.queue("q").message_count == 0
+    (line,) = caplog.messages
+    assert line.endswith(said)
 
 
 # --- credits and settle modes -----------------------------------------------------------------

@@ -88,3 +88,14 @@ def test_every_queue_is_shown(broker, name):
 
     assert status == 0
     assert any(line.split()[0] == name for line in lines)
+
+
+def test_operations_and_attributes_of_management(broker, name):
+    assert broker("queue", "create", name)[0] == 0
+    broker("producer", "--destination", name, "--message-count", 3)
+
+    assert broker("manage", f"queue.{name}", "messageCount")[:2] == (0, ["3"])
+    assert broker("manage", f"queue.{name}", "pause") == (0, [], ["done"])
+    assert broker("manage", f"queue.{name}", "paused")[:2] == (0, ["true"])
+    assert broker("manage", f"queue.{name}", "removeMessages", "")[:2] == (0, ["3"])
+    assert broker("manage", f"queue.{name}", "dance")[0] == 1

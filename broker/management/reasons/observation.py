@@ -132,8 +132,17 @@ class _Observation:
     def _consumer(self, consumer: Consumer) -> ConsumerState:
         message, filter = self._message, consumer.filter
         takes = message is None or filter is None or filter.matches(message)
+        session = self._sessions.get(consumer)
+        origin = None if session is None else session.origin
         return ConsumerState(
-            name=self._name(consumer),
+            name=_name(consumer, session),
+            number=consumer.number,
+            session=None if session is None else session.name,
+            connection=None if origin is None else origin.connection_id,
+            remote=None if origin is None else origin.remote,
+            client_id=None if origin is None else origin.client_id,
+            user=None if session is None else session.user,
+            protocol=None if origin is None else origin.protocol,
             selector=None if filter is None or not filter.text else filter.text,
             takes=takes,
             has_refused=message is not None
@@ -146,18 +155,6 @@ class _Observation:
             delivering_count=len(consumer.delivering),
             last_delivered_ms=int(consumer.last_delivered_s * 1000),
             last_acknowledged_ms=int(consumer.last_acknowledged_s * 1000),
-        )
-
-    def _name(self, consumer: Consumer) -> str:
-        session = self._sessions.get(consumer)
-        if session is None:
-            return f"consumer {consumer.number} of the broker itself"
-        origin = session.origin
-        client = "" if origin.client_id is None else f" of client {origin.client_id}"
-        user = "" if session.user is None else f", user {session.user}"
-        return (
-            f"consumer {consumer.number}{client} at {origin.remote} ({origin.protocol}{user},"
-            f" session {session.name})"
         )
 
     def _remotes(self) -> Iterator[RemoteQueueBinding]:
@@ -246,6 +243,18 @@ class _Observation:
                 forwarding = _forwarding(self._broker, queue, self._now_ms)
                 if forwarding is not None:
                     yield forwarding
+
+
+def _name(consumer: Consumer, session: Session | None) -> str:
+    if session is None:
+        return f"consumer {consumer.number} of the broker itself"
+    origin = session.origin
+    client = "" if origin.client_id is None else f" of client {origin.client_id}"
+    user = "" if session.user is None else f", user {session.user}"
+    return (
+        f"consumer {consumer.number}{client} at {origin.remote} ({origin.protocol}{user},"
+        f" session {session.name})"
+    )
 
 
 def _is_it(message: Message, message_id: int) -> bool:

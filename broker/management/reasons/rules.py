@@ -8,11 +8,12 @@ they have to go: those behind the first one would hold the message after it.
 
 from __future__ import annotations
 
+import json
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.management.reasons.elsewhere import elsewhere, forwarding_reason
-from broker.management.reasons.state import Place, Reason, time_text
+from broker.management.reasons.state import Place, Reason, command, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from broker.management.reasons.state import ConsumerState, MessageState, QueueState
 
 __all__ = ["reasons"]
+
+# Consumers for which an action gives a command each.
+_NAMED_MAX: Final = 3
 
 
 def reasons(queue: QueueState, message: MessageState | None) -> list[Reason]:
@@ -93,7 +97,8 @@ def _scheduled(queue: QueueState, message: MessageState) -> Reason:
         "scheduled",
         f"message {message.message_id} is scheduled until {time_text(message.due_ms)}"
         f" ({left_s:.0f} s from now){again if message.delivery_count else ''}",
-        f"Wait, or deliver it now: operation deliverScheduledMessage of queue.{queue.name}.",
+        "Wait, or deliver it now: "
+        f"{command(f'queue.{queue.name}', 'deliverScheduledMessage', message.message_id)}.",
     )
 
 
@@ -106,10 +111,15 @@ def _transaction(message: MessageState) -> str:
 def _decide(message: MessageState) -> str:
     if message.is_prepared and message.xid is not None:
         return (
-            "Let its transaction manager decide, or decide in its place: operations "
-            f"commitPreparedTransaction and rollbackPreparedTransaction of broker, {message.xid}."
+            "Let its transaction manager decide, or decide in its place: "
+            f"{command('broker', 'commitPreparedTransaction', message.xid)}, or "
+            "rollbackPreparedTransaction."
         )
-    return "Let the client commit or roll back; to end its session: operation closeSessionWithID."
+    consumer = message.consumer
+    if consumer is None or consumer.session is None:
+        return "Let the client commit or roll back; to end its session: its id is in listSessions."
+    close = command("broker", "closeSessionWithID", consumer.connection, consumer.session)
+    return f"Let the client commit or roll back; to end its session: {close}."
 
 
 def _sent_in_transaction(message: MessageState) -> Reason:
@@ -153,8 +163,8 @@ def _delivering(queue: QueueState, message: MessageState) -> Iterator[Reason]:
         f"message {message.message_id} was delivered to {consumer.name}"
         f" {'at' if message.is_last_delivered else 'not later than'} {when} and is not"
         f" acknowledged: {said}, and has {consumer.delivering_count} messages",
-        "Let the client acknowledge, or end its connection so that others get the message: "
-        "operation closeConsumerWithID of broker.",
+        "Let the client acknowledge, or close its consumer so that others get the message: "
+        f"{consumer.how_to_end}.",
     )
     if consumer.is_stalled:
         yield _stalled([consumer])
@@ -196,17 +206,18 @@ def _of_queue(queue: QueueState) -> Iterator[Reason]:
         yield Reason(
             "queue-paused",
             f"queue {queue.name} is paused",
-            f"Resume it: operation resume of queue.{queue.name}, or of its address.",
+            f"Resume it: {command(f'queue.{queue.name}', 'resume')}, or its address: "
+            f"{command(f'address.{queue.address}', 'resume')}.",
         )
     if queue.consumer_count and not queue.is_open:
+        none = json.dumps({"name": queue.name, "consumers-before-dispatch": 0})
         delay_ms = queue.delay_before_dispatch_ms
         until = f", or {delay_ms} ms after the first one" if delay_ms >= 0 else ""
         yield Reason(
             "consumers-before-dispatch",
             f"queue {queue.name} delivers once {queue.consumers_before_dispatch} consumers are"
             f" there{until}: it has {queue.consumer_count}",
-            "Start more consumers, or change the queue: operation updateQueue of broker, "
-            "consumers-before-dispatch.",
+            f"Start more consumers, or wait for none: {command('broker', 'updateQueue', none)}.",
         )
     if queue.is_rebalancing:
         busy = sum(one.delivering_count for one in queue.consumers)
@@ -238,7 +249,7 @@ def _of_consumers(queue: QueueState, message: MessageState) -> Iterator[Reason]:
                 "exclusive",
                 f"queue {queue.name} is exclusive: {owner.name} gets everything, and {others} other"
                 " consumers nothing",
-                "Let that consumer work, or end it: operation closeConsumerWithID of broker.",
+                f"Let that consumer work, or close it: {owner.how_to_end}.",
             )
         candidates = [owner]
     wanting = [one for one in candidates if one.takes]
@@ -271,8 +282,9 @@ def _of_group(queue: QueueState, message: MessageState) -> Iterator[Reason]:
         "group-owner",
         f"message {message.message_id} is of group {message.group!r}, which {owner.name} has; it"
         f" has {owner.delivering_count} messages to acknowledge",
-        f"Let it work, or reset the group: operation resetGroup of queue.{queue.name}, with "
-        f"{message.group!r}; see broker queue stat --queue {name}.",
+        "Let it work, or reset the group: "
+        f"{command(f'queue.{queue.name}', 'resetGroup', message.group)}; see broker queue stat"
+        f" --queue {name}.",
     )
     if owner.takes:
         yield from _without_room([owner])
@@ -285,7 +297,7 @@ def _of_group(queue: QueueState, message: MessageState) -> Iterator[Reason]:
 
 
 def _none_here(queue: QueueState, message: MessageState) -> Reason:
-    name = shlex.quote(queue.name)
+    name, own = shlex.quote(queue.name), f"queue.{queue.name}"
     if not queue.consumer_count:
         return Reason(
             "no-consumer",
@@ -298,15 +310,16 @@ def _none_here(queue: QueueState, message: MessageState) -> Reason:
             "refused",
             f"all {refused} consumers have given message {message.message_id} back as one that they"
             " cannot take",
-            "Start another consumer, or take the message away: operation "
-            f"sendMessageToDeadLetterAddress of queue.{queue.name}, with {message.message_id}.",
+            "Start another consumer, or take the message away: "
+            f"{command(own, 'sendMessageToDeadLetterAddress', message.message_id)}.",
         )
     near = f"; nearest is {queue.nearest}" if queue.nearest else ""
     return Reason(
         "no-match",
         f"none of {queue.consumer_count} consumers on this node takes message"
         f" {message.message_id}{near}",
-        f"Start a consumer that takes it, or move it: operation moveMessage of queue.{queue.name}.",
+        "Start a consumer that takes it, or move it: "
+        f"{command(own, 'moveMessage', message.message_id, 'ANOTHER_QUEUE')}.",
     )
 
 
@@ -351,8 +364,8 @@ def _stalled(consumers: list[ConsumerState]) -> Reason:
         "connection-stalled",
         f"the connection of {_named(consumers)} takes no more bytes: the client or the network is"
         " slow",
-        "Look at that client; to let others have its messages: operation closeConsumerWithID "
-        "of broker.",
+        "Look at that client; to let others have its messages: "
+        f"{'; '.join(one.how_to_end for one in consumers[:_NAMED_MAX])}.",
     )
 
 

@@ -6,6 +6,7 @@ ms since 1970 unless the name says otherwise.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -18,8 +19,18 @@ __all__ = [
     "QueueState",
     "Reason",
     "RemoteState",
+    "command",
     "time_text",
 ]
+
+
+def command(*words: object) -> str:
+    """Give the command line that calls an operation of management.
+
+    >>> command("queue.a b", "resume")
+    "broker manage 'queue.a b' resume"
+    """
+    return shlex.join(["broker", "manage", *map(str, words)])
 
 
 def time_text(at_ms: int) -> str:
@@ -65,6 +76,13 @@ class ConsumerState:
 
     Attributes:
         name: who it is, for people.
+        number: its id in the broker.
+        session: of it; None: it is the broker's own, as are the four that follow.
+        connection: id of that.
+        remote: where the client is.
+        client_id: that the client gave, if it did.
+        user: that the session belongs to, if any.
+        protocol: of the client.
         selector: of its own; None takes all.
         takes: its selector matches the message, and it has not refused it.
         has_refused: it gave the message back as one it cannot take.
@@ -78,6 +96,13 @@ class ConsumerState:
     """
 
     name: str
+    number: int = 0
+    session: str | None = None
+    connection: str | None = None
+    remote: str | None = None
+    client_id: str | None = None
+    user: str | None = None
+    protocol: str | None = None
     selector: str | None = None
     takes: bool = True
     has_refused: bool = False
@@ -93,6 +118,13 @@ class ConsumerState:
     def can_take(self) -> bool:
         """Whether it is given what it wants."""
         return self.is_started and not self.is_stalled and not self.is_streaming and self.has_credit
+
+    @property
+    def how_to_end(self) -> str:
+        """The command that closes it, or its bridge."""
+        if self.session is None:
+            return "it is the broker's own"
+        return command("broker", "closeConsumerWithID", self.session, self.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

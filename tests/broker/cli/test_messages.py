@@ -223,3 +223,39 @@ def test_names_and_settings_that_do_not_fit_are_refused(broker, words, said):
 
     assert status == 2
     assert said in wrong[-1]
+
+
+def test_any_operation_and_attribute_is_called(broker):
+    for name in ("managed", "aside"):
+        assert broker("queue", "create", name)[0] == 0
+    broker("producer", "--destination", "managed", "--message-count", 3)
+
+    assert broker("manage", "queue.managed", "messageCount") == (0, ["3"], [])
+    assert broker("manage", "queue.managed", "pause") == (0, [], ["done"])
+    assert broker("manage", "queue.managed", "paused", "--json") == (0, ["true"], [])
+    # A text, where the operation takes one, though it is JSON as well.
+    wanted = json.dumps({"name": "managed", "max-consumers": 2})
+    status, (said,), _ = broker("manage", "broker", "updateQueue", wanted)
+    assert (status, json.loads(said)["max-consumers"]) == (0, 2)
+    moved = broker("manage", "queue.managed", "moveMessages", "", "aside")
+    assert moved == (0, ["3"], [])
+    _, lines, _ = broker("manage", "queue.aside", "listMessages", "")
+    assert [one["durable"] for one in json.loads("\n".join(lines))] == [True] * 3
+    _, (line,), _ = broker("manage", "queue.aside", "listMessagesAsJSON", "null")
+    assert len(json.loads(line)) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("queue.nowhere", "pause"), "AMQ229067: Cannot find resource with name queue.nowhere"),
+        (("broker", "dance"), "AMQ229069: no operation dance/0"),
+        (("broker", "createAddress", "a"), "(string) fits none of createAddress(String, String)"),
+        (("broker", "getName", "5"), "(string) fits none of getName()"),
+    ],
+)
+def test_what_cannot_be_managed_is_one_line(broker, words, said):
+    status, out, err = broker("manage", *words)
+
+    assert (status, out, len(err)) == (1, [], 1)
+    assert said in err[0]

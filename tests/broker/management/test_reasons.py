@@ -1,9 +1,14 @@
 """Why a message is not consumed: each state of a queue, and the reasons that follow from it."""
 
+import re
+import shlex
 from dataclasses import replace
 
 import pytest
 
+from broker.management.address_control import AddressControl
+from broker.management.broker_control import BrokerControl
+from broker.management.queue_control import QueueControl
 from broker.management.reasons.rules import reasons
 from broker.management.reasons.state import (
     ConsumerState,
@@ -14,8 +19,13 @@ from broker.management.reasons.state import (
     RemoteState,
 )
 
+CONTROLS = {
+    "broker": BrokerControl.signatures(),
+    "queue": QueueControl.signatures(),
+    "address": AddressControl.signatures(),
+}
 NOW_MS = 1_700_000_000_000
-READY = ConsumerState(name="consumer 1")
+READY = ConsumerState(name="consumer 1", number=1, session="s", connection="c")
 BLUE = ConsumerState(name="consumer 2", selector="color = 'blue'", takes=False)
 THERE = RemoteState(node_id="B", queue="q")
 LOST = Forwarding(
@@ -70,13 +80,13 @@ CASES = {
         queue(READY),
         message(place=Place.SENT_IN_TRANSACTION, is_prepared=True, xid="AAA="),
         ["sent-in-prepared-transaction"],
-        "rollbackPreparedTransaction of broker, AAA=",
+        "broker manage broker commitPreparedTransaction AAA=",
     ),
     "acknowledged in an open transaction": (
         queue(READY),
         message(place=Place.ACKNOWLEDGED_IN_TRANSACTION, consumer=READY),
         ["acknowledged-in-open-transaction"],
-        "by consumer 1 in",
+        "broker manage broker closeSessionWithID c s.",
     ),
     "acknowledged in a prepared transaction": (
         queue(),
@@ -144,7 +154,7 @@ CASES = {
         queue(READY, is_paused=True),
         message(),
         ["queue-paused"],
-        "resume of queue.q",
+        "broker manage queue.q resume",
     ),
     "queue paused, and no consumer": (
         queue(is_paused=True),
@@ -218,7 +228,7 @@ CASES = {
         queue(consumer(takes=False, has_refused=True)),
         message(),
         ["refused"],
-        "sendMessageToDeadLetterAddress of queue.q, with 7",
+        "broker manage queue.q sendMessageToDeadLetterAddress 7",
     ),
     "without credit": (
         queue(consumer(has_credit=False, delivering_count=10), BLUE),
@@ -236,7 +246,7 @@ CASES = {
         queue(consumer(is_stalled=True)),
         message(),
         ["connection-stalled"],
-        "closeConsumerWithID",
+        "broker manage broker closeConsumerWithID s 1.",
     ),
     "a large message before it": (
         queue(consumer(is_streaming=True)),
@@ -343,3 +353,12 @@ def test_reasons_of_a_state(case):
     for one in found:
         assert one.text
         assert one.action.endswith(".")
+        for resource, name, *given in commands(one.action):
+            control = CONTROLS[resource.partition(".")[0]]
+            assert (name, len(given)) in {(known, len(types)) for known, types in control}
+
+
+def commands(action):
+    """The words of each `broker manage` that an action advises."""
+    for line in re.findall(r"broker manage((?: (?:'[^']*'|[^\s';,]+))+)", action):
+        yield shlex.split(line.removesuffix("."))

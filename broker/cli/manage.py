@@ -1,0 +1,87 @@
+"""`broker manage`: any operation or attribute of a running broker's management."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from broker.cli.connect import connected, connecting
+from broker.client import BrokerRefused
+from journal.commands.output import example, say
+
+if TYPE_CHECKING:
+    from broker.client import Session
+
+__all__ = ["manage"]
+
+# Beginnings of the errors of what is no operation with such arguments, and of what is no attribute;
+# the last one is what Artemis says of any attribute that it cannot read.
+_UNKNOWN: Final = ("AMQ229069", "AMQ229068", "Problem while retrieving attribute")
+
+
+@click.command(epilog=example("broker manage queue.orders listConsumersAsJSON"))
+@connecting
+@click.argument("resource")
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+@click.option("--json", "is_json", is_flag=True, help="The result as one line of JSON.")
+def manage(
+    url: str,
+    user: str | None,
+    password: str | None,
+    resource: str,
+    name: str,
+    arguments: tuple[str, ...],
+    *,
+    is_json: bool,
+) -> None:
+    """Call any operation of a running broker, or read an attribute.
+
+    RESOURCE is `broker`, `queue.NAME`, `address.NAME` or another of the guide's; NAME is that of
+    the operation or attribute. An argument is JSON where that fits the operation (5, true, null,
+    '{"a": 1}'), else a text. A negative number stands behind `--`.
+    """
+    with connected(url, user, password) as session:
+        result = _asked(session, resource, name, arguments)
+    _show(result, is_json=is_json)
+
+
+def _asked(session: Session, resource: str, name: str, arguments: tuple[str, ...]) -> object:
+    found: object
+    try:
+        if arguments:
+            found = session.manage(resource, name, *map(_value, arguments), timeout_s=None)
+        else:
+            found = session.attribute(resource, name)
+    except BrokerRefused as error:
+        if not str(error).startswith(_UNKNOWN):
+            raise
+        # Nothing was done: it may be an operation without arguments, or one that takes texts.
+        found = session.manage(resource, name, *arguments, timeout_s=None)
+    return found
+
+
+def _value(argument: str) -> object:
+    """What an argument means.
+
+    >>> _value("5"), _value('"5"'), _value("orders"), _value("colour = 'red'")
+    (5, '5', 'orders', "colour = 'red'")
+    """
+    try:
+        value: object = json.loads(argument)
+    except ValueError:
+        return argument
+    return value
+
+
+def _show(result: object, *, is_json: bool) -> None:
+    if is_json:
+        click.echo(json.dumps(result, ensure_ascii=False))
+    elif result is None:
+        say("done")
+    elif isinstance(result, str):
+        click.echo(result)
+    else:
+        click.echo(json.dumps(result, ensure_ascii=False, indent=2))
