@@ -3,8 +3,9 @@
     python .ci/release.py
 
 The wheel is built from the sdist, not from the tree, and tried in a virtual environment that has
-nothing else: what a user gets is what was tried. It fits Pythons and C libraries like this one's;
-for others build it there, or by cibuildwheel, which calls the same `build`.
+nothing else: what a user gets is what was tried. It fits Pythons like this one's, and C libraries
+from the version in its name on (manylinux); for others build it there, or by cibuildwheel
+(pyproject.toml), which needs containers and calls the same `build` and `auditwheel`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -124,6 +126,17 @@ def sbom(installed: list[Any], name: str, wheel: Path) -> dict[str, Any]:
     }
 
 
+def repaired(wheel: Path, folder: Path) -> Path:
+    """The wheel named after the oldest C library that it runs on; itself where that has no name."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    words = ("-m", "auditwheel", "repair", "--wheel-dir", folder, wheel)
+    if platform.libc_ver()[0] != "glibc":
+        return wheel
+    run(sys.executable, *words, PATH=path)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
 def try_wheel(wheel: Path, folder: Path) -> list[Any]:
     """Install it into an empty environment and use it; the distributions that it brought."""
     run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
@@ -151,8 +164,10 @@ def main() -> None:
             sys.exit(f"{sdist.name} lacks {', '.join(lacking)}: see MANIFEST.in")
         archive.extractall(unpacked, filter="data")
         tree = Path(unpacked, names[0].split("/")[0])
-        run(sys.executable, "-m", "build", "--wheel", "--outdir", DIST, cwd=tree)
-    (wheel,) = DIST.glob("*.whl")
+        made = Path(unpacked, "made")
+        run(sys.executable, "-m", "build", "--wheel", "--outdir", made, cwd=tree)
+        (plain,) = made.glob("*.whl")
+        wheel = Path(shutil.copy(repaired(plain, Path(unpacked, "repaired")), DIST))
     print(f"{sdist.name}: {len(names)} files; {wheel.name}: {wheel.stat().st_size >> 10} KiB")
     with tempfile.TemporaryDirectory() as folder:
         print("trying the wheel in an empty environment", flush=True)
