@@ -4,8 +4,8 @@
 
 The wheel is built from the sdist, not from the tree, and tried in a virtual environment that has
 nothing else: what a user gets is what was tried. It fits Pythons like this one's, and C libraries
-from the version in its name on (manylinux); for others build it there, or by cibuildwheel
-(pyproject.toml), which needs containers and calls the same `build` and `auditwheel`.
+from the version in its name on (manylinux). For others build it there, or by cibuildwheel
+(pyproject.toml): that needs containers, and calls the same `build` and `auditwheel`.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["manage"]
 
-# Beginnings of the errors of what is no operation with such arguments, and of what is no attribute;
-# the last one is what Artemis says of any attribute that it cannot read.
+# How errors begin that say: an operation of that name and these arguments is missing, or such an
+# attribute is. The last one is what Artemis says of any attribute that it cannot read.
 _UNKNOWN: Final = ("AMQ229069", "AMQ229068", "Problem while retrieving attribute")
 
 

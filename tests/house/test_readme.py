@@ -5,9 +5,12 @@ The sections for a machine that has nothing are `make fresh`'s.
 
 import doctest
 import os
+import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -122,3 +125,18 @@ def test_the_python_of_the_section_of_spark(folder):
     )
 
     assert (folder / "build/try/kinds.png").stat().st_size > 0
+
+
+def test_the_badges_say_what_pyproject_says():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    told = re.findall(r"badge/([^)]+)-blue\)", (ROOT / "README.md").read_text())
+    found = dict(one.replace("--", "\0").split("-") for one in map(unquote, told))
+
+    assert found == {
+        "python": f"{project['project']['requires-python'].removeprefix('>=')}+",
+        "system": "Linux",
+        "licence": project["project"]["license"].replace("-", "\0"),
+        "types": "mypy strict",
+    }
+    assert project["tool"]["mypy"]["strict"] is True
+    assert "Operating System :: POSIX :: Linux" in project["project"]["classifiers"]
