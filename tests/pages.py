@@ -21,6 +21,7 @@ TYPED_GUIDES = ("data.md", "embedding.md", "load.md", "management.md")
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w+)\n(?P<code>.*?)^(?P=indent)```$", re.DOTALL | re.MULTILINE
 )
+NAMED_FILE = re.compile(r"`([\w-]+\.(?:xml|properties|py))`:$")
 MARK = re.compile(r"<!-- (not run|run by (tests/[^:\s]+)): ([^\n]+?) -->\n *$")
 
 
@@ -58,6 +59,15 @@ def fences(path):
             not_run=mark[3] if mark and mark[1] == "not run" else "",
             run_by=mark[2] if mark and mark[2] else "",
         )
+
+
+def named_files(path):
+    """(name, lines) of blocks that a page gives as files: its sentence ends with "`NAME`:"."""
+    text = path.read_text()
+    for one in fences(path):
+        above = "\n".join(text.splitlines()[: one.line - 2]).rstrip()
+        if found := NAMED_FILE.search(above):
+            yield found[1], one.lines
 
 
 def pages():

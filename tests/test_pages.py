@@ -5,13 +5,14 @@ Guides have tests of their own beside the code that they are about; here is seen
 
 import os
 import re
+import shutil
 import sys
 
 import pytest
 
 from broker import errors
 from tests import ci_files
-from tests.pages import DOCS, ROOT, TYPED, TYPED_GUIDES, fences, pages
+from tests.pages import DOCS, ROOT, TYPED, TYPED_GUIDES, fences, named_files, pages
 from tests.servers import free_port
 
 readme = ci_files.load("readme")
@@ -59,6 +60,10 @@ def environment(tmp_path):
 def test_a_page_does_what_it_says(path, tmp_path, environment):
     variables, replaced = environment
     blocks = [readme.Block(one.page, one.line, one.lines) for one in runs(path)]
+    if "openssl " in path.read_text() and shutil.which("openssl") is None:
+        pytest.skip("no openssl here: install Debian's `openssl`")
+    for name, lines in named_files(path):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
 
     readme.type_blocks(blocks, tmp_path, environment=variables, replaced=replaced)
 
