@@ -347,7 +347,7 @@ cdef class Appends:
                 raise self.failure
             if self.state == "closed":
                 raise JournalClosed("the store is closed") from self.failure
-            raise WrongState(f"cannot append to a store that is {self.state}: load it first")
+            raise WrongState.to_use("store", self.state)
         if self.writer.tickets.error is not None:
             error = self.writer.tickets.error
             raise JournalClosed(f"the store ended: {error}") from error

@@ -121,7 +121,7 @@ class SqlStore(TransactionalAppends):
             WrongState: not new.
         """
         if self.state != "new":
-            raise WrongState(f"cannot open a store that is {self.state}")
+            raise WrongState.to_open("store", self.state)
         self.leased.open()
         self.body_size_max = self.leased.table.body_size_max
         self.state = "open"
@@ -151,7 +151,7 @@ class SqlStore(TransactionalAppends):
             WrongState: not open, or loaded already.
         """
         if self.state != "open":
-            raise WrongState(f"cannot load a store that is {self.state}")
+            raise WrongState.to_load("store", self.state)
         loader = TableLoader(self.live, on_batch)
         self.state = "failed"
         rows_total = 0
@@ -411,5 +411,5 @@ class SqlStore(TransactionalAppends):
         if self.writer is None:
             if self.state == "forked" and self.failure is not None:
                 raise self.failure
-            raise WrongState(f"the store is {self.state}: load it first")
+            raise WrongState.to_use("store", self.state)
         return self.writer

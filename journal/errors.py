@@ -10,7 +10,7 @@
     │   └── WrongState            not open, not loaded, or already so
     ├── TransactionFailed         an earlier operation of it failed: roll it back
     ├── JournalClosed             closed, or stopped by the failure that is its cause
-    ├── JournalLocked             another process owns the folder (exit 2)
+    ├── JournalLocked             another process, or journal of this one, has it (exit 2)
     ├── UnsupportedFormat         a foreign format or user version (exit 2)
     ├── JournalDamaged            what was acknowledged cannot be read back (exit 1)
     └── JournalIOError            the device failed; also an OSError, with errno and file name
@@ -74,7 +74,37 @@ class UnknownTransaction(WrongUse, LookupError):
 
 
 class WrongState(WrongUse, RuntimeError):
-    """The operation needs the journal in another state."""
+    """The operation needs the journal in another state; the text says which call comes first."""
+
+    @classmethod
+    def to_open(cls, what: str, state: str) -> WrongState:
+        """Give the error of open() on what is not new.
+
+        Args:
+            what: "journal" or "store".
+            state: its state.
+        """
+        if state in ("open", "loaded"):
+            return cls(f"the {what} is open already")
+        return cls(f"the {what} is {state}, and opens once: make another one")
+
+    @classmethod
+    def to_load(cls, what: str, state: str) -> WrongState:
+        """Give the error of load() on what is not open, or is loaded; arguments as of to_open()."""
+        if state == "new":
+            return cls(f"the {what} is new: call open() first, or use it in a `with` statement")
+        if state == "loaded":
+            return cls(f"the {what} is loaded already")
+        return cls(f"the {what} is {state}: make another one")
+
+    @classmethod
+    def to_use(cls, what: str, state: str) -> WrongState:
+        """Give the error of a call that needs load() before; arguments as of to_open()."""
+        if state == "new":
+            return cls(f"the {what} is new: call open() or use `with`, then call load()")
+        if state == "open":
+            return cls(f"the {what} is open and not loaded: call load() first")
+        return cls(f"the {what} is {state}: make another one")
 
 
 class TransactionFailed(JournalError):
@@ -86,7 +116,7 @@ class JournalClosed(JournalError):
 
 
 class JournalLocked(JournalError):
-    """Another process owns the journal's folder."""
+    """Another process, or another journal of this one, has the journal's folder."""
 
 
 class UnsupportedFormat(JournalError):

@@ -68,15 +68,20 @@ cdef class JournalLifecycle:
     # --- lifecycle ----------------------------------------------------------------------------
 
     def open(self):
-        """Take the folder: make it if need be, lock it, choose the back end.
+        """Take the folder: make it if need be, lock it, choose the back end. `with` does it, too.
+
+        A folder that is in use is waited for: for ever, unless the option
+        lock_acquisition_timeout_ms says how long. After a second a line in the log `journal` says
+        so. load() is called next.
 
         Raises:
-            JournalLocked: another process has it.
+            JournalLocked: another process, or another journal of this one, has the folder, and
+                the time is over.
             JournalIOError: it cannot be made, opened or probed.
-            WrongState: not new.
+            WrongState: it was opened before.
         """
         if self.state != "new":
-            raise WrongState(f"cannot open a journal that is {self.state}")
+            raise WrongState.to_open("journal", self.state)
         options = self.options
         if options.create_directory:
             try:
@@ -86,7 +91,8 @@ cdef class JournalLifecycle:
                                      str(options.directory)) from error
         self.folder = Folder(options.directory)
         try:
-            acquire_folder_lock(self.folder, options.lock_acquisition_timeout_ms)
+            acquire_folder_lock(self.folder, options.lock_acquisition_timeout_ms,
+                                owner=self)
             self.back_end = choose_back_end(self.folder, options)
         except BaseException:
             self.folder.close()
@@ -116,7 +122,7 @@ cdef class JournalLifecycle:
             WrongState: not open, or loaded already.
         """
         if self.state != "open":
-            raise WrongState(f"cannot load a journal that is {self.state}")
+            raise WrongState.to_load("journal", self.state)
         options = self.options
         name = JournalName(options.prefix, options.extension)
         self.index = RecordIndex()
@@ -381,7 +387,7 @@ cdef class JournalLifecycle:
     cdef int check_was_loaded(self) except -1:
         if self.buffer is None:
             self.check_own()
-            raise WrongState(f"the journal is {self.state}: load it first")
+            raise WrongState.to_use("journal", self.state)
         return 0
 
     cdef int check_own(self) except -1:
@@ -398,5 +404,5 @@ cdef class JournalLifecycle:
             if self.state == "closed":
                 raise JournalClosed("the journal is closed") if self.files is None \
                     else self.files.closed_error()
-            raise WrongState(f"cannot append to a journal that is {self.state}: load it first")
+            raise WrongState.to_use("journal", self.state)
         return self.files.check_running()

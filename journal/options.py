@@ -118,8 +118,8 @@ class JournalOptions:
             (journal-compact-min-files).
         compact_percentage: percent of live bytes below which it starts, 0 to 100
             (journal-compact-percentage).
-        lock_acquisition_timeout_ms: milliseconds to wait for the folder's lock; -1 for ever, 0
-            not at all (journal-lock-acquisition-timeout).
+        lock_acquisition_timeout_ms: milliseconds to wait for the folder's lock; -1, the default,
+            for ever, 0 not at all (journal-lock-acquisition-timeout).
         datasync: sync for power failure, not only for the process's (journal-datasync).
         device_block_size: bytes a direct write is aligned to; None probes the device
             (journal-device-block-size).

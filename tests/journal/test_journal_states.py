@@ -27,10 +27,28 @@ def test_a_call_before_load_is_refused_in_words(tmp_path, name, opened):
     if opened:
         journal.open()
 
-    with pytest.raises(WrongState):
+    advice = r"call load\(\) first" if opened else r"call open\(\) or use `with`, then call load"
+    with pytest.raises(WrongState, match=advice):
         BEFORE_LOAD[name](journal)
 
     journal.close()
+
+
+def test_open_and_load_say_which_call_comes_first(tmp_path):
+    journal = Journal(JournalOptions(directory=tmp_path, journal_type="NIO", file_size=64 * 1024))
+
+    with pytest.raises(WrongState, match=r"is new: call open\(\) first, or use it in a `with`"):
+        journal.load()
+    with journal:
+        with pytest.raises(WrongState, match="is open already"):
+            journal.open()
+        journal.load()
+        with pytest.raises(WrongState, match="is loaded already"):
+            journal.load()
+    with pytest.raises(WrongState, match="is closed, and opens once: make another one"):
+        journal.open()
+    with pytest.raises(WrongState, match="is closed: make another one"):
+        journal.load()
 
 
 def test_a_closed_journal_takes_nothing_and_closes_again(tmp_path):

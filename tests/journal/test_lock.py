@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from journal import Journal, JournalOptions
 from journal.errors import JournalIOError, JournalLocked
 from journal.files.base import Folder
 from journal.lock import acquire_folder_lock, foreign_owner, is_locked
@@ -193,3 +194,54 @@ def test_folder_on_a_file_system_without_locks_has_no_owner(number, tmp_path, mo
             is_locked(tmp_path)
     else:
         assert not is_locked(tmp_path)
+
+
+def test_who_waits_longer_than_a_second_says_so_once(folders, caplog):
+    clock = Clock(lambda count: folders[0].close() if count == 50 else None)
+    acquire(folders[0], 0, clock)
+
+    acquire(folders[1], -1, clock)
+
+    (line,) = caplog.messages
+    assert line == (
+        f"{folders[1].path} is in use by another process: its lock is waited for, for ever "
+        "(lock_acquisition_timeout_ms -1)"
+    )
+    assert clock.slept[9:] == [0.1] * 41
+
+
+def test_a_short_wait_is_not_told_of(folders, caplog):
+    acquire(folders[0], 0, Clock())
+
+    with pytest.raises(JournalLocked):
+        acquire(folders[1], 900, Clock())
+
+    assert caplog.messages == []
+
+
+def test_a_folder_that_this_process_has_open_is_not_called_another_s(tmp_path):
+    options = JournalOptions(
+        directory=tmp_path, journal_type="NIO", lock_acquisition_timeout_ms=0, file_size=64 * 1024
+    )
+
+    with (
+        Journal(options),
+        pytest.raises(JournalLocked, match=r"is open in this process already$"),
+        Journal(options),
+    ):
+        pass
+
+    with Journal(options):  # It was given up.
+        pass
+
+
+def test_who_had_the_folder_before_is_not_who_has_it_now(tmp_path):
+    options = JournalOptions(directory=tmp_path, journal_type="NIO", lock_acquisition_timeout_ms=0)
+    before = Journal(options)
+    before.open()
+    before.close()
+
+    with Folder(tmp_path) as folder:
+        acquire(folder, 0, Clock())
+        with pytest.raises(JournalLocked, match="in use by another process"):
+            Journal(options).open()
