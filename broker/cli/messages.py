@@ -13,6 +13,7 @@ import click
 
 from broker.cli.connect import Destination, DestinationType, connected, connecting
 from broker.client import AckMode, make_message
+from broker.model.encoding import RecordFormatError
 from broker.model.routing_type import RoutingType
 from journal.commands.output import example, say
 from journal.commands.parameters import SIZE
@@ -289,8 +290,13 @@ def browser(
 
 
 def _show(message: Received, *, is_json: bool) -> None:
-    # A large body is read whole: it is to be printed.
-    content = message.read() if message.is_large else message.content
+    if message.is_large:
+        message.read()  # Whole, and before its content is asked for: it is to be printed.
+    try:
+        content = message.content
+    except RecordFormatError:
+        # Not what its type says; all others are to be shown as well.
+        content = message.read()
     if not is_json:
         # One a line: a text of several lines is shown as JSON too.
         is_line = isinstance(content, str) and len(f"{content}|".splitlines()) == 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from broker.client.options import is_option
+from broker.client.options import check_parameters, is_option
 from broker.discovery.endpoints import (
     JGROUPS_REFUSED,
     endpoint_named,
@@ -94,9 +94,7 @@ def _udp(group: str | None, port: int | None, others: dict[str, str]) -> dict[st
     if group is None or port is None:
         raise ValueError("it is udp://GROUP:PORT")
     check_group_address(group)
-    unknown = sorted(others.keys() - set(_OF_UDP))
-    if unknown:
-        raise ValueError(f"no parameter {unknown[0]}; beside those of clients there are {_OF_UDP}")
+    check_parameters(others, *_OF_UDP, *_ALIASES)
     address = others.get("localBindAddress")
     bind_port = int(others.get("localBindPort", ANY_PORT))
     if bind_port != ANY_PORT and address is None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from broker.model.connector_parameters import CONNECTOR_PARAMETERS
+from broker.model.near_names import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 WINDOW_DEFAULT: Final = 1024 * 1024
 
@@ -177,6 +183,22 @@ _BY_PARAMETER: Final = {
 def is_option(parameter: str) -> bool:
     """Whether a URI's parameter is an option of the client, not one of a transport."""
     return parameter in _BY_PARAMETER
+
+
+def check_parameters(names: Iterable[str], *own: str) -> None:
+    """Refuse a parameter that neither this client nor Artemis's has.
+
+    Args:
+        names: in a URI.
+        *own: those that its scheme has beside the client's.
+
+    Raises:
+        ValueError: one is unknown; the text asks for the one that is most like it.
+    """
+    known = {*_BY_PARAMETER, *CONNECTOR_PARAMETERS, *own}
+    for name in names:
+        if name not in known:
+            raise ValueError(f"no parameter {name}{nearest(name, known, '{}')}")
 
 
 def with_parameters(options: ClientOptions, parameters: dict[str, str]) -> ClientOptions:

@@ -1,13 +1,14 @@
 """Connection URIs as Artemis writes them.
 
     tcp://host:port?name=value&name=value          one broker
-    (tcp://a:1,tcp://b:2?x=1)?name=value           several; the outer query is for all of them
+    (tcp://a:1,tcp://b:2?name=value)?name=value    several; the outer query is for all of them
     tcp://a:1?name=value#tcp://b:2,tcp://c:3       the same, in the form Artemis turns it into
     udp://231.7.7.7:9876?name=value                the brokers that broadcast to a multicast group
     discovery://endpoint?name=value                those that dns, shared-folder or another finds
 
 `;` separates parameters as `&` does. Names that are not options of the client belong to
-the transport, or to the endpoint.
+the transport, or to the endpoint. One that Artemis does not have either is refused, which
+Artemis's client passes over: `sslEnabld=true` would be a connection without TLS.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 from broker.client.discovery import DISCOVERY_SCHEMES, Discovery, parse_discovery
-from broker.client.options import ClientOptions, is_option, with_parameters
+from broker.client.options import (
+    ClientOptions,
+    check_parameters,
+    is_option,
+    with_parameters,
+)
 from broker.model.transport_configuration import ParameterValue, TransportConfiguration
 
 DEFAULT_HOST: Final = "localhost"
@@ -104,6 +110,7 @@ def _parse_member(
     parameters: dict[str, ParameterValue] = {
         name: value for name, value in (shared | own).items() if not is_option(name)
     }
+    check_parameters(parameters)
     parameters["host"] = parts.hostname or DEFAULT_HOST
     parameters["port"] = str(port)
     name = f"{parameters['host']}:{port}"

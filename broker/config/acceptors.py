@@ -12,8 +12,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from broker.config.transport import TransportConfig, transports
-from broker.config.xml_fields import Context, nearest
 from broker.errors import BrokerError
+from broker.model.near_names import nearest
 from broker.protocols.registry import installed_protocols, read_parameters, unavailable
 from broker.settings.value_types import TEXTS
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.config.document import Element
+    from broker.config.xml_fields import Context
     from broker.protocols.registry import ProtocolManagerFactory
 
 __all__ = ["MISSED", "acceptors"]

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from broker.config.xml_fields import Context, check_names, nearest
+from broker.config.xml_fields import Context, check_names
+from broker.model.near_names import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

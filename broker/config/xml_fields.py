@@ -12,10 +12,10 @@ there is; with `lenient` it is a warning. Nothing may stand twice that is read o
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
+from broker.model.near_names import nearest
 from broker.settings.value_types import TEXT, ValueType
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ __all__ = [
     "element",
     "grouped",
     "line",
-    "nearest",
     "nested",
     "optional",
     "optional_attribute",
@@ -49,7 +48,6 @@ __all__ = [
 
 T = TypeVar("T")
 REQUIRED: Final[Any] = dataclasses.MISSING
-NEAR: Final = 0.7  # of difflib's ratio: a name less alike is not a misspelling of the other
 log = logging.getLogger("broker.config")
 
 
@@ -381,13 +379,6 @@ def check_names(
         if name not in attributes:
             near = nearest(name, attributes, "{}")
             context.unknown(parent, f"no attribute {name} in <{parent.name}>{near}")
-
-
-def nearest(name: str, names: Iterable[str], shown: str) -> str:
-    """Text that asks for the name that is most like this one; empty where none is."""
-    by_lower = {one.lower(): one for one in sorted(names)}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=NEAR)
-    return f"; did you mean {shown.format(by_lower[found[0]])}?" if found else ""
 
 
 def _items(cls: type[Any]) -> list[tuple[str, _Item, bool]]:

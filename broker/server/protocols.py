@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.config.xml_fields import nearest
 from broker.errors import BrokerError, ErrorCode
+from broker.model.near_names import nearest
 from broker.protocols.registry import (
     installed_protocols,
     read_parameters,

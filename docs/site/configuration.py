@@ -6,10 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.client.options import ClientOptions
-from broker.config import acceptors, cluster_uri, connectors
+from broker.config import acceptors, cluster_uri
 from broker.config.cluster_connections import ClusterConnection, StaticConnectors
 from broker.config.transport_parameters import ACCEPTOR_PARAMETERS
 from broker.discovery.endpoints import installed_endpoints
+from broker.model.connector_parameters import CONNECTOR_PARAMETERS, OF_CLIENTS
 from broker.protocols.registry import installed_protocols
 from docs.site.attribute_docs import attribute_docs
 from docs.site.elements import GROUPS, Row, default_text, rows_of, type_text, unit_of
@@ -97,10 +98,10 @@ def url_parameters() -> str:
             "What a parameter does, the one who connects decides: a client, a bridge, another "
             "broker. Besides those of clients (below) there are:\n"
         ),
-        ", ".join(f"`{one}`" for one in sorted(connectors._KNOWN - connectors._OF_CLIENTS)),
+        ", ".join(f"`{one}`" for one in sorted(CONNECTOR_PARAMETERS - OF_CLIENTS)),
         "",
         "Parameters of Artemis's clients that the Python client does not have are taken, too: "
-        + ", ".join(f"`{one}`" for one in sorted(connectors._OF_CLIENTS - _client_names()))
+        + ", ".join(f"`{one}`" for one in sorted(OF_CLIENTS - _client_names()))
         + ".\n",
         "## Cluster connections\n",
         (

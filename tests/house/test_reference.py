@@ -115,12 +115,13 @@ def test_what_is_reloaded_is_what_the_broker_applies():
 
 def test_every_parameter_of_a_url_is_on_the_page():
     from broker.client.options import ClientOptions
-    from broker.config import acceptors, cluster_uri, connectors
+    from broker.config import acceptors, cluster_uri
+    from broker.model.connector_parameters import CONNECTOR_PARAMETERS
     from broker.protocols.registry import installed_protocols
 
     page = set(re.findall(r"`([\w.-]+)`", configuration.url_parameters()))
 
-    known = acceptors._KNOWN | connectors._KNOWN | cluster_uri._PARAMETERS.keys()
+    known = acceptors._KNOWN | CONNECTOR_PARAMETERS | cluster_uri._PARAMETERS.keys()
     for factory in installed_protocols().values():
         known |= factory.parameters.keys()
     known |= {one.metadata["parameter"] for one in ClientOptions.__dataclass_fields__.values()}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from broker.client.content import unpacked
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
@@ -91,7 +93,7 @@ class AsyncReceived:
             RecordFormatError: the body is not what the message's type says.
         """
         if self.is_large and self._body is None:
-            raise ValueError("the body comes in parts: `await read()` it first")
+            raise ValueError("the body comes in parts: read() it first")
         return self._delivery.content(self._body)
 
     @property
@@ -110,8 +112,7 @@ class AsyncReceived:
         """Give the whole body, of a large message too; in memory."""
         if self._body is None:
             if self._delivery.large is None:
-                content = self._delivery.content()
-                self._body = content if isinstance(content, bytes) else bytes(self.message.body)
+                self._body = unpacked(self.message)
             else:
                 self._body = b"".join([chunk async for chunk in self.chunks()])
         return self._body
@@ -120,7 +121,7 @@ class AsyncReceived:
         """Give the body in parts as they come; once. The window bounds what is in memory."""
         large = self._delivery.large
         if large is None:
-            yield bytes(self.message.body)
+            yield unpacked(self.message)
             return
         arrived = asyncio.Event()
         large.on_change = arrived.set

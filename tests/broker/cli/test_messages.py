@@ -10,8 +10,10 @@ from rich.cells import cell_len
 
 from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
-from broker.client import Client
+from broker.client import Client, make_message
 from broker.client.errors import AnswerTimeout
+from broker.model.bodies import encode_text
+from broker.model.message_types import MessageType
 from tests.broker.serve import BrokerProcess
 
 
@@ -22,9 +24,27 @@ def url():
     running.stop()
 
 
+@pytest.fixture(scope="module")
+def storing_url(tmp_path_factory):
+    """A broker that has a place for large messages."""
+    running = BrokerProcess(tmp_path_factory.mktemp("data"))
+    yield f"tcp://127.0.0.1:{running.port}"
+    running.stop()
+
+
 @pytest.fixture
 def broker(url, capsys):
     """Run a command line: status, lines on standard output, and on standard error."""
+    return commands_to(url, capsys)
+
+
+@pytest.fixture
+def storing(storing_url, capsys):
+    """The same, with a broker that has a place for large messages."""
+    return commands_to(storing_url, capsys)
+
+
+def commands_to(url, capsys):
 
     def call(*words):
         status = run(commands, "broker", [*map(str, words), "--url", url])
@@ -80,6 +100,62 @@ def test_each_message_is_one_line_and_what_is_no_number_is_told(broker, url):
     _, second = (json.loads(line, parse_constant=refused) for line in lines)
     assert second["body"] == "two\nlines\n"
     assert (second["properties"]["x"], second["properties"]["y"]) == ("NaN", "-Infinity")
+
+
+def test_a_large_body_is_shown_as_what_it_is(storing, storing_url):
+    text = "large, with é and 😀; " * 15_000
+    assert storing("queue", "create", "large")[0] == 0
+    with Client(storing_url) as client, client.session() as session:
+        session.producer("large").send(text)
+        session.producer("large").send({"text": text, "n": 7})
+        session.producer("large").send(b"\1" * 300_000)
+    with Client(storing_url, compress_large_message=True) as client, client.session() as session:
+        session.producer("large").send(text)
+
+    _, lines, _ = storing("browser", "--destination", "large")
+    assert lines[0] == lines[3] == text
+    assert json.loads(lines[1]) == {"text": text, "n": 7}
+    _, lines, _ = storing("consumer", "--destination", "large", "--timeout", "100ms", "--json")
+    bodies = [json.loads(line)["body"] for line in lines]
+    assert bodies[0] == bodies[3] == text
+    assert bodies[1] == {"text": text, "n": 7}
+    assert base64.b64decode(bodies[2]["base64"]) == b"\1" * 300_000
+
+
+def test_a_large_text_is_text_once_it_is_read(storing_url):
+    text = "é" * 300_000
+    with Client(storing_url) as client, client.session() as session:
+        session.create_queue("read")
+        session.producer("read").send(text)
+        with session.consumer("read") as source:
+            received = source.receive(5)
+            with pytest.raises(ValueError, match=r"in parts: read\(\) it first"):
+                _ = received.text
+            received.read()
+            assert received.text == text
+
+
+def test_a_text_that_compression_made_small_is_the_same_once_it_is_read(url):
+    text = "é" * 300_000
+    with Client(url, compress_large_message=True) as client, client.session() as session:
+        session.create_queue("packed")
+        session.producer("packed").send(text)
+        with session.consumer("packed") as source:
+            received = source.receive(5)
+            assert received.text == text
+            assert received.read() == b"".join(received.chunks()) == encode_text(text)
+            assert received.text == text
+
+
+def test_a_body_that_is_not_what_its_type_says_is_shown_as_bytes(broker, url):
+    assert broker("queue", "create", "wrong")[0] == 0
+    wrong = make_message(b"\1\0\0\xff\xff")
+    wrong.type = MessageType.TEXT
+    with Client(url) as client, client.session() as session:
+        session.producer("wrong").send(wrong)
+
+    status, (line,), _ = broker("browser", "--destination", "wrong")
+    assert (status, json.loads(line)) == (0, {"base64": "AQAA//8="})
 
 
 @pytest.mark.parametrize(("size", "length"), [("1K", 1024), ("2KiB", 2048), ("3", 3), ("0", 0)])

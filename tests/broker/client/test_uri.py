@@ -16,7 +16,7 @@ def where(uri):
         ("tcp://", [("localhost", 61616)]),
         ("broker:5445", [("broker", 5445)]),
         ("tcp://[::1]:7", [("::1", 7)]),
-        ("(tcp://a:1,tcp://b:2?x=1)?ha=true", [("a", 1), ("b", 2)]),
+        ("(tcp://a:1,tcp://b:2?useEpoll=1)?ha=true", [("a", 1), ("b", 2)]),
         ("(a:1, b:2)", [("a", 1), ("b", 2)]),
         ("tcp://a:1,tcp://b:2", [("a", 1), ("b", 2)]),
         ("tcp://a:1?ha=true#tcp://b:2,tcp://c:3", [("a", 1), ("b", 2), ("c", 3)]),
@@ -64,6 +64,11 @@ def test_a_uri_counts_more_than_what_is_given_beside_it():
         ("tcp://a?reconnectAttempts=many", "reconnectAttempts=many"),
         ("tcp://a?reconnectAttempts=-2", "at least -1"),
         ("tcp://a?ha=maybe", "true or false"),
+        ("tcp://a?sslEnabld=true", "no parameter sslEnabld; did you mean sslEnabled"),
+        ("(tcp://a,tcp://b)?trustStorPath=x", "trustStorPath; did you mean trustStorePath"),
+        ("tcp://a#tcp://b?reconnectAttemps=3", "reconnectAttemps; did you mean reconnectAttempts"),
+        ("tcp://a?connectionTtl=5", "connectionTtl; did you mean connectionTTL"),
+        ("tcp://a?fly=1", "no parameter fly$"),
     ],
 )
 def test_what_is_wrong_is_said(uri, reason):
@@ -96,7 +101,8 @@ def test_brokers_are_discovered():
         ("udp://10.0.0.1:1", "is not a class D address"),
         ("udp://224.0.0.0:1", "is reserved"),
         ("udp://231.7.7.7:1?localBindPort=5", "goes with localBindAddress"),
-        ("udp://231.7.7.7:1?refresh=5", "no parameter refresh"),
+        ("udp://231.7.7.7:1?refreshTime=5", "refreshTime; did you mean refreshTimeout"),
+        ("udp://231.7.7.7:1?localBindAdress=a", "did you mean localBindAddress"),
         ("udp://231.7.7.7:1?initialWaitTimeout=0", "at least 1"),
         ("discovery://x", "installed are dns, shared-folder"),
         ("discovery://dns", "endpoint dns needs host"),
@@ -107,6 +113,15 @@ def test_brokers_are_discovered():
 def test_what_cannot_be_discovered_is_said(uri, reason):
     with pytest.raises(ValueError, match=reason):
         parse_uri(uri)
+
+
+def test_what_only_artemis_clients_use_is_taken():
+    given = parse_uri(
+        "tcp://a?type=XA_CF&useEpoll=true&consumerMaxRate=5&cacheDestinations=true"
+        "&deserializationAllowList=*&failoverOnInitialConnection=true&connect-timeout-millis=5"
+    )
+    assert given.connectors[0].parameters["useEpoll"] == "true"
+    assert parse_uri("udp://231.7.7.7:9876?ha=true&type=CF&tcpNoDelay=true").options.ha
 
 
 def test_a_password_is_not_shown():
