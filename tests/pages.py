@@ -17,7 +17,16 @@ TYPED = ("sh", "python")
 # Pages that say what others do, by their own tests: tests/test_pages.py.
 OF_OTHERS = ("guide", "format", "decisions", "site")
 # Guides that have no such tests.
-TYPED_GUIDES = ("data.md", "embedding.md", "load.md", "management.md")
+TYPED_GUIDES = (
+    "data.md",
+    "dead-letters.md",
+    "embedding.md",
+    "groups.md",
+    "journal.md",
+    "load.md",
+    "management.md",
+    "scheduled.md",
+)
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w+)\n(?P<code>.*?)^(?P=indent)```$", re.DOTALL | re.MULTILINE
 )

@@ -105,14 +105,24 @@ def test_every_guide_with_commands_has_a_test_that_reads_it():
     assert without == set()
 
 
-def test_every_metric_of_the_board_is_one_of_ours():
+@pytest.mark.parametrize("name", ["grafana.json", "alerts.yml", "monitoring.md"])
+def test_every_metric_of_the_board_and_the_alerts_is_one_of_ours(name):
     from docs.site.management import metric_names
 
-    board = (DOCS / "operations/grafana.json").read_text()
-    page = (DOCS / "operations/monitoring.md").read_text()
-    named = set(re.findall(r"\b((?:artemis|quiver)_[a-z_]+)", board + page))
+    text = (DOCS / "operations" / name).read_text()
+    named = set(re.findall(r"\b((?:artemis|quiver)_[a-z_]+)", text))
 
-    assert {name.removesuffix("_total") for name in named} <= metric_names()
+    assert named
+    assert {one.removesuffix("_total") for one in named} <= metric_names()
+
+
+def test_the_page_on_monitoring_lists_the_alerts():
+    rules = (DOCS / "operations/alerts.yml").read_text()
+    page = (DOCS / "operations/monitoring.md").read_text()
+    alerts = re.findall(r"^ +- alert: (\w+)$", rules, re.MULTILINE)
+
+    assert alerts == re.findall(r"^\| `([A-Z]\w+)` \|", page, re.MULTILINE)
+    assert rules.count(" expr: ") == rules.count(" summary: ") == len(alerts)
 
 
 def codes():

@@ -20,7 +20,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from docs.site.pages import PAGES  # noqa: E402 - MkDocs loads this file by its path.
+from docs.site.examples import examples  # noqa: E402 - MkDocs loads this file by its path.
+from docs.site.pages import PAGES  # noqa: E402
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -34,6 +35,7 @@ INCLUDED: Final = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks.md",
+    "examples/README.md": "examples.md",
 }
 LINK: Final = re.compile(r"\[([^]\[]*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _SOURCES: Final = {uri: source for source, uri in INCLUDED.items()}
@@ -73,7 +75,8 @@ def _filled(items: Any, rest: list[str]) -> Any:  # noqa: ANN401 - YAML.
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the documents of the root and the reference."""
     for source, uri in INCLUDED.items():
-        files.append(File.generated(config, uri, content=(ROOT / source).read_text()))
+        text = examples() if uri == "examples.md" else (ROOT / source).read_text()
+        files.append(File.generated(config, uri, content=text))
     for uri, text in PAGES.items():
         files.append(File.generated(config, uri, content=text()))
     return files
