@@ -78,6 +78,11 @@ def test_axe_finds_nothing_serious_in_light_and_dark(browser, site):
         ('<link rel="stylesheet" href="//fonts.example/a.css">', "fetches //fonts.example/a.css"),
         ('<img src="missing.png">', "missing.png is missing"),
         ('<a href="https://example.org">a link</a>', ""),
+        (
+            "<p>of <database-store>, of course</p>",
+            "<database-store> is no tag: its text is not shown",
+        ),
+        ("<p>of &lt;database-store>, <code>&lt;x></code></p>", ""),
     ],
 )
 def test_what_a_page_would_fetch_is_found(tmp_path, text, found):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["ACCEPTOR_PARAMETERS", "TransportParameter"]
+__all__ = ["ACCEPTOR_PARAMETERS", "CLIENT_PARAMETERS", "TransportParameter"]
 
 
 class TransportParameter(NamedTuple):
-    """A parameter in the URI of an acceptor.
+    """A parameter in the URI of an acceptor or of a client.
 
     Attributes:
         name: Artemis's (TransportConstants).
@@ -62,5 +62,31 @@ ACCEPTOR_PARAMETERS: Final = tuple(
         ("stompMaxFramePayloadLength", "bytes", "", "Older name of it."),
         ("webSocketEncoderType", "binary or text", "binary", "What STOMP is sent as."),
         ("webSocketCompressionSupported", _BOOLEAN, "false", "Whether permessage-deflate is."),
+    )
+)
+
+# What broker.client.aio.transport reads of a connection; ClientOptions has the others.
+CLIENT_PARAMETERS: Final = tuple(
+    TransportParameter(*row)
+    for row in (
+        ("sslEnabled", _BOOLEAN, "false", "Whether the connection is TLS."),
+        (
+            "trustStorePath",
+            "file",
+            "the system's",
+            f"Authorities that the broker's certificate may be of. {_STORE}",
+        ),
+        ("trustStorePassword", "text", "", "Of that file."),
+        ("trustAll", _BOOLEAN, "false", "Take any certificate, of any host: for tests only."),
+        (
+            "verifyHost",
+            _BOOLEAN,
+            "true",
+            "Whether the certificate has to be of the host that the URL names.",
+        ),
+        ("keyStorePath", "file", "", f"The client's own certificate and key. {_STORE}"),
+        ("keyStorePassword", "text", "", "Of that file."),
+        ("keyStoreAlias", "text", "the only one", "Which key of that file."),
+        ("sniHost", "text", "the URL's host", "Host that is asked for, and verified, by TLS."),
     )
 )

@@ -1,4 +1,6 @@
-"""Checks the built site: nothing in it is fetched from another host, and no picture is missing.
+"""Checks the built site: nothing is fetched from another host, no picture or text is missing.
+
+A text such as <database-store> that was taken for a tag is not shown: tags have to be of HTML.
 
     python -m docs.site.check [FOLDER]      build/site without one
 
@@ -26,14 +28,28 @@ _FETCHED: Final = {
 }
 _OUTSIDE: Final = re.compile(r"^(https?:)?//")
 _IN_STYLES: Final = re.compile(r"(?:url\(|@import\s+)[\"']?((?:https?:)?//[^\"')]+)")
+# The tags of text and drawings; <address>, <data> or <source> would be names of broker.xml.
+_TAGS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "a article aside b blockquote body br button circle code dd defs del desc details div "
+        "dl dt ellipse em figcaption figure footer form g h1 h2 h3 h4 h5 h6 head header hr "
+        "html i iframe img input kbd label li line link main mark marker meta nav ol p path "
+        "polygon polyline pre rect s script section small span strong style sub summary sup "
+        "svg table tbody td text tfoot th thead title tr tspan u ul use",
+    )
+)
 
 
 class _Page(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.fetched: list[str] = []
+        self.swallowed: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _TAGS:
+            self.swallowed.append(tag)
         values = dict(attrs)
         target = values.get(_FETCHED.get(tag, ""))
         if target and values.get("rel") not in ("canonical", "next", "prev"):
@@ -46,6 +62,7 @@ def findings(folder: Path) -> list[str]:
     for path in sorted(folder.rglob("*.html")):
         page = _Page()
         page.feed(path.read_text())
+        found += [f"{path}: <{tag}> is no tag: its text is not shown" for tag in page.swallowed]
         for target in page.fetched:
             place = target.partition("#")[0].partition("?")[0]
             # The page for what is missing has paths from the root of a server.

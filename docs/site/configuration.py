@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.client.options import ClientOptions
 from broker.config import acceptors, cluster_uri
 from broker.config.cluster_connections import ClusterConnection, StaticConnectors
-from broker.config.transport_parameters import ACCEPTOR_PARAMETERS
+from broker.config.transport_parameters import ACCEPTOR_PARAMETERS, CLIENT_PARAMETERS
 from broker.discovery.endpoints import installed_endpoints
 from broker.model.connector_parameters import CONNECTOR_PARAMETERS, OF_CLIENTS
 from broker.protocols.registry import installed_protocols
@@ -112,6 +112,20 @@ def url_parameters() -> str:
         "## Clients\n",
         "Of `broker.client`, by the names that Artemis's clients have.\n",
         table(_PARAMETER, _of_clients()),
+        "### TLS of clients\n",
+        "Of each host of a client's URL.\n",
+        table(
+            _PARAMETER,
+            (
+                (
+                    f"`{name}`",
+                    kind,
+                    f"`{default}`" if default in ("true", "false") else default or _NONE,
+                    meaning,
+                )
+                for name, kind, default, meaning in CLIENT_PARAMETERS
+            ),
+        ),
     ]
     for name, endpoint in sorted(installed_endpoints().items()):
         parts.append(f"## Endpoint {name}\n")

@@ -185,7 +185,7 @@ def metrics() -> str:
             (
                 "At `/metrics` of the web server that `etc/bootstrap.xml` binds, for Prometheus. "
                 "`artemis_…` are those of Artemis's metrics plugin, `quiver_…` are ours. A "
-                "counter's name ends in `_total` there. [The guide](../guide/management.md) has "
+                "counter begins at 0 with the process. [The guide](../guide/management.md) has "
                 "labels and limits; `process_…` are those of the process (prometheus_client).\n"
             ),
             table(("metric", "kind", "is"), ((f"`{name}`", *rest) for name, *rest in rows)),
@@ -194,11 +194,13 @@ def metrics() -> str:
 
 
 def metric_names() -> set[str]:
-    """All names, without `_total`."""
+    """All names, as they are served."""
     return {name for name, *_ in _metrics()}
 
 
 def _metrics() -> Iterator[tuple[str, str, str]]:
+    """Give name as it is served, kind and text of each."""
+    counted = {item.name for item in metrics_module._COUNTED}
     for node in ast.walk(_tree(metrics_module)):
         texts: list[ast.expr]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -212,7 +214,9 @@ def _metrics() -> Iterator[tuple[str, str, str]]:
             case [ast.Constant(value=str(name)), ast.Constant(value=str(text))] if name.startswith(
                 ("artemis_", "quiver_")
             ):
-                yield name, kind, text
+                kind = "counter" if name in counted else kind
+                # The format's rule; prometheus_client adds it.
+                yield f"{name}_total" if kind == "counter" else name, kind, text
 
 
 def _tree(module: Any) -> ast.Module:  # noqa: ANN401 - a module.

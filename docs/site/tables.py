@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["anchor", "table"]
+__all__ = ["anchor", "escaped", "table"]
+
+# Code, which Markdown shows as it is, or a `<` outside of it.
+_CODE_OR_TAG: Final = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)|<", re.DOTALL)
+
+
+def escaped(text: str) -> str:
+    """Give a text with no HTML in it: a browser shows nothing of a tag that it does not know.
+
+    >>> escaped("the parameter in <database-store>, `<as-code>`")
+    'the parameter in &lt;database-store>, `<as-code>`'
+    """
+    return _CODE_OR_TAG.sub(lambda found: "&lt;" if found[0] == "<" else found[0], text)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    r"""Give a table; a `|` in a cell is escaped.
+    r"""Give a table; what is Markdown or HTML in a cell, `|` and `<`, is escaped.
 
     >>> print(table(["a", "b"], [["1", "x | y"]]), end="")
     | a | b |
@@ -23,7 +36,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    texts = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
+    texts = [escaped(" ".join(cell.split())).replace("|", "\\|") for cell in cells]
     return f"| {' | '.join(texts)} |"
 
 

@@ -128,6 +128,38 @@ def test_every_parameter_of_a_url_is_on_the_page():
     assert sorted(known - page) == []
 
 
+def test_what_a_client_reads_of_tls_has_a_row_with_its_meaning():
+    source = (ROOT / "broker/client/aio/transport.py").read_text()
+    page = configuration.url_parameters().partition("### TLS of clients")[2].partition("\n## ")[0]
+
+    read = re.findall(r"(?:text|flag)\(\"(\w+)\"|parameters\[\"(\w+)\"\]", source)
+    rows = re.findall(r"^\| `(\w+)` \|.*\| .{10,} \|$", page, re.MULTILINE)
+    assert {one or other for one, other in read} == set(rows)
+    assert len(rows) > 8
+
+
+def test_a_text_in_angle_brackets_is_shown():
+    page = command_line("journal")
+
+    assert "&lt;database-store>" in page
+    assert not re.search(r"<[a-z][\w-]*>", re.sub(r"(?s)```.*?```|`[^`]*`", "", page))
+
+
+def test_an_option_that_many_commands_have_is_described_once():
+    page = command_line("journal")
+
+    assert page.count("| `--max-io` |") == 1
+    assert "`--max-io`" in page.partition("## journal compact")[2].partition("\n## ")[0]
+    assert page.index("## Shared options") < page.index("| `--max-io` |")
+
+
+def test_the_limit_of_deliveries_is_the_same_everywhere():
+    """DeadLetters asks `0 < max_delivery_attempts`."""
+    assert "0 or less is no limit" in configuration.broker_xml()
+    template = (ROOT / "broker/config/template.py").read_text()
+    assert "0 or less: no limit" in template
+
+
 @pytest.mark.parametrize("name", COMMAND_LINES)
 def test_every_command_and_option_is_on_the_page(name):
     page = command_line(name)
@@ -163,11 +195,16 @@ async def scraped():
 def test_every_metric_of_a_running_broker_is_on_the_page():
     told = asyncio.run(scraped())
 
-    families = set(re.findall(r"^# HELP (\w+?)(?:_total)? ", told, re.MULTILINE))
-    own = {name for name in families if name.startswith(("artemis_", "quiver_"))}
-    assert len(own) > 20
-    assert own <= metric_names()
-    assert all(f"`{name}`" in metrics() for name in own)
+    served = {
+        name: kind
+        for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", told, re.MULTILINE)
+        if name.startswith(("artemis_", "quiver_")) and not name.endswith("_created")
+    }
+    listed = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", metrics(), re.MULTILINE))
+    assert len(served) > 20
+    assert listed.keys() == metric_names()
+    assert {name: listed.get(name) for name in served} == served
+    assert served["quiver_messages_killed_total"] == "counter"
 
 
 def test_every_page_is_made():
