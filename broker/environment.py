@@ -200,7 +200,7 @@ class _SystemIds:
 
 
 class _TlsServer:
-    """Accepts sockets and shakes hands with each: the loop's server tells nobody of a failure."""
+    """Accepts sockets and shakes hands with each: the loop's server is silent on a failure."""
 
     def __init__(
         self,

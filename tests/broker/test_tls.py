@@ -170,7 +170,7 @@ def test_who_does_not_speak_tls_is_closed(files, speak):
 
 async def until(condition):
     async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110 - a line in the log wakes nobody.
+        while not condition():  # noqa: ASYNC110 - a line in the log sets no event.
             await asyncio.sleep(0.01)
 
 
