@@ -22,7 +22,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     import ssl
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["Clock", "DatagramSocket", "Environment", "Ids", "Listener", "Network", "new_executor"]
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
+# Sockets that a TLS acceptor takes before others have their turn.
+_ACCEPTED_AT_ONCE: Final = 64
+_ACCEPT_AGAIN_S: Final = 1.0
 
 
 class Clock(Protocol):
@@ -74,6 +77,7 @@ class Listener(Protocol):
         *,
         ssl: ssl.SSLContext | None,
         handshake_timeout_s: float | None,
+        shaken: Callable[[asyncio.BaseProtocol, str, Exception | None], object],
         backlog: int,
     ) -> None:
         """Let clients connect, once.
@@ -82,6 +86,8 @@ class Listener(Protocol):
             accept: makes the protocol of a connection.
             ssl: for TLS.
             handshake_timeout_s: seconds for a TLS handshake; None is the loop's own limit, or TCP.
+            shaken: told at the end of each TLS handshake: the protocol, the peer, and what was
+                wrong. Of a peer that was gone that is None, and the protocol got no transport.
             backlog: connections that wait until they are accepted.
 
         Raises:
@@ -193,12 +199,83 @@ class _SystemIds:
     token = staticmethod(secrets.token_hex)
 
 
+class _TlsServer:
+    """Accepts sockets and shakes hands with each: the loop's server is silent on a failure."""
+
+    def __init__(
+        self,
+        bound: socket.socket,
+        accept: Callable[[], asyncio.BaseProtocol],
+        context: ssl.SSLContext,
+        handshake_timeout_s: float | None,
+        shaken: Callable[[asyncio.BaseProtocol, str, Exception | None], object],
+    ) -> None:
+        self._socket = bound
+        self._accept = accept
+        self._context = context
+        self._timeout_s = handshake_timeout_s
+        self._shaken = shaken
+        self._loop = asyncio.get_running_loop()
+        # The loop alone keeps only weak references.
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pause: asyncio.TimerHandle | None = None
+
+    def listen(self, backlog: int) -> None:
+        self._socket.listen(backlog)
+        self._socket.setblocking(False)
+        self._resume()
+
+    def _resume(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._socket.fileno(), self._ready)
+
+    def _ready(self) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                one, peer = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                # No file descriptor is left: those who wait are taken later, as the loop does it.
+                self._loop.remove_reader(self._socket.fileno())
+                self._pause = self._loop.call_later(_ACCEPT_AGAIN_S, self._resume)
+                self._loop.call_exception_handler(
+                    {"message": "socket.accept() out of system resource", "exception": error}
+                )
+                return
+            one.setblocking(False)
+            task = self._loop.create_task(self._shake_hands(one, f"{peer[0]}:{peer[1]}"))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _shake_hands(self, one: socket.socket, peer: str) -> None:
+        made = self._accept()
+        wrong: Exception | None = None
+        try:
+            await self._loop.connect_accepted_socket(
+                cast("Callable[[], asyncio.Protocol]", lambda: made),
+                one,
+                ssl=self._context,
+                ssl_handshake_timeout=self._timeout_s,
+            )
+        except OSError as error:
+            wrong = error
+        self._shaken(made, peer, wrong)
+
+    def close(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+        else:
+            self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+
+
 class _SocketListener:
     """A bound socket, and the server of the running event loop on it."""
 
     def __init__(self, bound: socket.socket) -> None:
         self._socket = bound
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | _TlsServer | None = None
         self.host, self.port = bound.getsockname()[:2]
 
     async def listen(
@@ -207,21 +284,24 @@ class _SocketListener:
         *,
         ssl: ssl.SSLContext | None,
         handshake_timeout_s: float | None,
+        shaken: Callable[[asyncio.BaseProtocol, str, Exception | None], object],
         backlog: int,
     ) -> None:
+        if ssl is not None:
+            server = _TlsServer(self._socket, accept, ssl, handshake_timeout_s, shaken)
+            server.listen(backlog)
+            self._server = server
+            return
         self._server = await asyncio.get_running_loop().create_server(
-            cast("Callable[[], asyncio.Protocol]", accept),
-            sock=self._socket,
-            ssl=ssl,
-            ssl_handshake_timeout=handshake_timeout_s,
-            backlog=backlog,
+            cast("Callable[[], asyncio.Protocol]", accept), sock=self._socket, backlog=backlog
         )
 
     def close(self) -> None:
-        if self._server is None:
+        server, self._server = self._server, None
+        if server is None:
             self._socket.close()
         else:
-            self._server.close()
+            server.close()
 
 
 class _Datagrams(asyncio.DatagramProtocol):

@@ -50,6 +50,7 @@ def trace(
     """Show where a message has been, on all nodes of a cluster.
 
     Sent, routed, forwarded, delivered, acknowledged. The id is that of the first node that has it.
+    A message that was moved, has expired or is a dead letter has another id: either is taken.
     Other nodes are found by the cluster's topology.
     """
     tracer = _Tracer(urls, user, password)
@@ -161,6 +162,10 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     for message in found["messages"]:
         address = "" if message["address"] is None else f" to address {message['address']}"
         yield f"  message {message['messageID']}{address}"
+        original = message.get("original")
+        if original is not None:
+            queue = "" if original["queue"] is None else f" in queue {original['queue']}"
+            yield f"    was message {original['messageID']}{queue} (address {original['address']})"
         for step in message["steps"]:
             yield f"    {_step(step)}"
         for place in message["now"]:

@@ -3,7 +3,8 @@
     records of the journal and its history ─▶ steps ┐
     queues, consumers, transactions ─▶ live state    ┴─▶ one JSON object for each message of the way
 
-A message that is moved or redistributed goes on as a copy with an id of its own, which is followed.
+A message that is moved or redistributed, expires or becomes a dead letter goes on as a copy with an
+id of its own. Copies are followed, and from a copy the way back to its original as well.
 What went to another node is named by this node's id and the message's, as bridges name it there:
 that node is asked by them. By whom a message was acknowledged no record says; who has it now, the
 live state does.
@@ -24,7 +25,7 @@ from broker.management.reasons.observation import observed
 from broker.management.reasons.rules import reasons
 from broker.management.traces.steps import message_of, steps_of
 from broker.management.waiting import awaited
-from broker.routing.message_copies import ORIGINAL_ID
+from broker.routing.message_copies import ORIGINAL_ADDRESS, ORIGINAL_ID, ORIGINAL_QUEUE
 from broker.routing.remote_bindings import STORE_AND_FORWARD
 from broker.storage.open import FileStoreOptions
 from broker.storage.traced_records import (
@@ -91,6 +92,8 @@ class BrokerTraces(BrokerPart):
     ) -> Generator[float | None, None, str]:
         journal = self._traced_journal
         messages = []
+        if len(ids) == 1:
+            ids = yield from self._originals(journal, ids[0])
         seen: set[int] = set()
         while ids and len(seen) < COPIES_MAX:
             message_id = ids.pop(0)
@@ -110,6 +113,23 @@ class BrokerTraces(BrokerPart):
             answer["arrived"] = is_arrived
         return json_text(answer)
 
+    def _originals(
+        self, journal: JournalOptions | None, message_id: int
+    ) -> Generator[float | None, None, list[int]]:
+        """Give the messages that this one was before, the first one first, and itself."""
+        chain = [message_id]
+        while len(chain) < COPIES_MAX:
+            found, _ = yield from self._trace(journal, chain[0])
+            original = found["original"]
+            if not isinstance(original, dict):
+                break
+            _, copies = yield from self._trace(journal, original["messageID"])
+            # An id of another node may be that of any message here: records have to say so.
+            if chain[0] not in copies:
+                break
+            chain.insert(0, original["messageID"])
+        return chain
+
     def _trace(
         self, journal: JournalOptions | None, message_id: int
     ) -> Generator[float | None, None, tuple[dict[str, object], list[int]]]:
@@ -127,7 +147,7 @@ class BrokerTraces(BrokerPart):
                     asyncio.to_thread(messages_of_transaction, journal, tx_id)
                 )
                 copies += _copies(sent, message_id, message)
-        live = yield from self._live(message_id)
+        live, held = yield from self._live(message_id)
         forwarded = sorted(
             {
                 one.queue.rpartition(".")[2]
@@ -141,6 +161,7 @@ class BrokerTraces(BrokerPart):
             "messageID": message_id,
             "address": None if message is None else message.address,
             "timestamp": None if message is None else message.timestamp,
+            "original": _original(message or held),
             "steps": [one.as_json() for one in steps],
             "now": live,
             "copies": copies,
@@ -148,15 +169,19 @@ class BrokerTraces(BrokerPart):
         }
         return found, copies
 
-    def _live(self, message_id: int) -> Generator[float | None, None, list[dict[str, object]]]:
-        """Say which queues have it now, and why it waits there."""
+    def _live(
+        self, message_id: int
+    ) -> Generator[float | None, None, tuple[list[dict[str, object]], Message | None]]:
+        """Say which queues have it now, and why it waits there; and give it, if one has."""
         found: list[dict[str, object]] = []
+        held: Message | None = None
         for name, queue in list(self._addresses.queues.items()):
             if queue.is_deleted or not (queue.message_count or queue.undecided_count):
                 continue
             place = yield from find(self._broker, queue, message_id)
             if place.reference is None:
                 continue
+            held = place.reference.message
             state, message = observed(self._broker, queue, place, message_id)
             assert message is not None, "it was found"
             found.append(
@@ -171,7 +196,21 @@ class BrokerTraces(BrokerPart):
                     ],
                 }
             )
-        return found
+        return found, held
+
+
+def _original(message: Message | None) -> dict[str, object] | None:
+    """Say what the message was before it was moved, expired or became a dead letter."""
+    if message is None:
+        return None
+    message_id = message.get(ORIGINAL_ID)
+    if not isinstance(message_id, int):
+        return None
+    return {
+        "messageID": message_id,
+        "queue": message.get(ORIGINAL_QUEUE),
+        "address": message.get(ORIGINAL_ADDRESS),
+    }
 
 
 def _kept(journal: JournalOptions | None) -> str:

@@ -159,7 +159,9 @@ def _traced(
             copied,
         )
         # In the journal and its history, or written again by a compaction: the first one counts.
-        key = (one.kind.removesuffix("_tx"), one.record_id, one.user_type, one.body)
+        # What was rolled back is not what counts later, though it has the same bytes.
+        undone = one.tx_id if one.outcome == "rollback" else None
+        key = (one.kind.removesuffix("_tx"), one.record_id, one.user_type, one.body, undone)
         known = made.get(key)
         if known is None or one.place < known.place:
             made[key] = one

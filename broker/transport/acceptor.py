@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from broker.errors import BrokerError, ErrorCode
 from broker.protocols.registry import Detection, WebSocketUse
 from broker.transport.connection import Connection
+from broker.transport.failed_handshakes import FailedHandshakes
 from broker.transport.proxied import ProxiedSocket
 from broker.transport.proxy_protocol import is_proxy_header
 from broker.transport.web_socket_options import HTTP_SIZE, WebSocketOptions, is_http
@@ -143,6 +144,7 @@ class Acceptor:
         self.connections: dict[Connection, None] = {}
         # Those whose proxy has not said for whom it connects.
         self._arriving: dict[ProxiedSocket, None] = {}
+        self._failed_handshakes = FailedHandshakes()
         self._has_left = asyncio.Event()
         # Between close_connections() and the next start().
         self._is_closed = False
@@ -211,6 +213,7 @@ class Acceptor:
                         ssl=None if options.is_behind_proxy else options.ssl,
                         # Without: a minute, which is too long for peers that send nothing.
                         handshake_timeout_s=_handshake_s(options),
+                        shaken=self._shaken,
                         backlog=options.backlog,
                     )
                 except OSError as error:
@@ -258,9 +261,20 @@ class Acceptor:
             acceptor_name=options.name,
             timeout_s=options.handshake_timeout_s,
             ssl=options.ssl,
+            failures=self._failed_handshakes,
         )
         self._arriving[made] = None
         return made
+
+    def _shaken(
+        self, connection: asyncio.BaseProtocol, remote: str, error: Exception | None
+    ) -> None:
+        made = cast("Connection", connection)
+        if made.remote:
+            return  # It has its transport.
+        self._failed_handshakes.tell(remote, error or "")
+        # The transport will not say so: it never was the connection's.
+        self._left(made)
 
     def _detect(self, connection: Connection, first: bytes) -> tuple[Receiver, int] | Detection:
         found = _spoken(self._detected, first)

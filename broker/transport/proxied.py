@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.transport.connection import Connection
+    from broker.transport.failed_handshakes import FailedHandshakes
     from broker.transport.proxy_protocol import ProxiedFrom
 
 __all__ = ["ProxiedSocket"]
@@ -32,6 +33,7 @@ class ProxiedSocket(asyncio.BufferedProtocol):
         acceptor_name: for logs.
         timeout_s: seconds for the header, and for the handshake of TLS; 0 is for ever.
         ssl: context of a TLS acceptor.
+        failures: told of a handshake that failed.
     """
 
     def __init__(
@@ -42,12 +44,14 @@ class ProxiedSocket(asyncio.BufferedProtocol):
         acceptor_name: str,
         timeout_s: float,
         ssl: ssl.SSLContext | None,
+        failures: FailedHandshakes,
     ) -> None:
         self._accept = accept
         self._on_end = on_end
         self._acceptor_name = acceptor_name
         self._timeout_s = timeout_s
         self._ssl = ssl
+        self._failures = failures
         self._loop = asyncio.get_running_loop()
         self._header = ProxyHeader()
         self._buffer = bytearray()
@@ -118,11 +122,7 @@ class ProxiedSocket(asyncio.BufferedProtocol):
                 ssl_handshake_timeout=self._timeout_s or None,
             )
         except OSError as error:
-            log.warning(
-                "AMQ222208: SSL handshake failed for client from %s: %s",
-                found.source or self._remote,
-                error,
-            )
+            self._failures.tell(found.source or self._remote, error)
             secured = None
         if secured is None or early.is_lost or self._is_closed:
             transport.abort()

@@ -1,11 +1,15 @@
 """TLS acceptors: who gets in with which certificates, and that plain connections do not."""
 
 import asyncio
+import contextlib
+import re
 import socket
 import ssl
+import time
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from broker.client.aio import AsyncClient
 from broker.client.errors import NotConnected
@@ -162,6 +166,100 @@ def test_who_does_not_speak_tls_is_closed(files, speak):
     )
 
     assert asyncio.run(work) == "served"
+
+
+async def until(condition):
+    async with asyncio.timeout(WAIT_S):
+        while not condition():  # noqa: ASYNC110 - a line in the log sets no event.
+            await asyncio.sleep(0.01)
+
+
+def failures(caplog):
+    return [one.getMessage() for one in caplog.records if "AMQ222208" in one.getMessage()]
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize(
+    ("speak", "reason"),
+    [
+        (b"ARTEMIS" + bytes(20), "(?i)wrong.version.number"),
+        (b"GET / HTTP/1.1\r\n\r\n", "(?i)http.request"),
+        (b"", "the client has closed the connection"),
+        (None, "handshake is taking longer than 0.5 seconds"),
+    ],
+)
+def test_a_failed_handshake_is_logged(files, caplog, new_loop, speak, reason):
+    async def work(port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        host, own_port = writer.get_extra_info("sockname")
+        if speak is not None:
+            writer.write(speak)
+            writer.close()
+        await until(lambda: failures(caplog))
+        writer.close()
+        return f"AMQ222208: SSL handshake failed for client from {host}:{own_port}: "
+
+    parameters = f"keyStorePath={files['server']}"
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        head = runner.run(serving(files, parameters, work, handshake_timeout_s=0.5))
+
+    (line,) = failures(caplog)
+    assert line.startswith(head)
+    assert re.search(reason, line)
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_who_trusts_it_not_is_logged(files, caplog, new_loop):
+    async def work(port):
+        context = ssl.create_default_context(cafile=files["foreign authority"])
+
+        def connect():
+            with socket.create_connection(("127.0.0.1", port), WAIT_S) as plain:
+                context.wrap_socket(plain, server_hostname="localhost")
+
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await asyncio.to_thread(connect)
+        await until(lambda: failures(caplog))
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(serving(files, f"keyStorePath={files['server']}", work))
+
+    assert re.search("(?i)unknown.ca", failures(caplog)[0])
+
+
+def test_many_failed_handshakes_are_few_lines_and_leave_nothing(files, caplog):
+    async def work():
+        transport = parse_transport(
+            "tls", f"tcp://localhost:0?sslEnabled=true;keyStorePath={files['server']}"
+        )
+        options = AcceptorOptions(host="127.0.0.1", port=0, ssl=server_context(transport))
+        broker = Broker(BrokerOptions(acceptors=(options,)))
+        await broker.start()
+        try:
+            (acceptor,) = broker.acceptors
+            for _ in range(50):
+                reader, writer = await asyncio.open_connection("127.0.0.1", acceptor.port)
+                writer.write(b"not TLS at all")
+                with contextlib.suppress(ConnectionError):
+                    await reader.read()
+                writer.close()
+            await until(lambda: not acceptor.connections)
+            await until(lambda: sum(map(told, failures(caplog))) == 50)
+        finally:
+            await broker.stop()
+
+    def told(line):
+        more = re.search(r"; and (\d+) others within a second$", line)
+        return 1 + (int(more[1]) if more else 0)
+
+    started = time.monotonic()
+    asyncio.run(asyncio.wait_for(work(), WAIT_S))
+    assert len(failures(caplog)) <= 2 + time.monotonic() - started
+
+
+def test_a_client_without_tls_is_asked_whether_the_port_expects_it(files):
+    with pytest.raises(NotConnected, match=r"does the port expect TLS \(sslEnabled=true\)\?"):
+        run(files, f"keyStorePath={files['server']}", {"sslEnabled": "false"})
 
 
 def test_a_trust_store_that_is_not_there_is_told(files):

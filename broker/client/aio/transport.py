@@ -29,8 +29,9 @@ class Driver(asyncio.Protocol):
         last_received: the loop's time of the last byte from the broker.
     """
 
-    def __init__(self, on_lost: Callable[[Exception], None]) -> None:
+    def __init__(self, on_lost: Callable[[Exception], None], *, is_secured: bool) -> None:
         self.on_lost = on_lost
+        self._is_secured = is_secured
         self.link: Link | None = None
         self.last_received = 0.0
         self._loop = asyncio.get_running_loop()
@@ -56,7 +57,8 @@ class Driver(asyncio.Protocol):
         try:
             self.link.receive_data(data)
         except PacketFormatError as error:
-            self.lose(NotConnected(f"the broker sent an invalid packet: {error}"))
+            question = self._question
+            self.lose(NotConnected(f"the broker sent an invalid packet: {error}{question}"))
 
     def eof_received(self) -> None:
         """Nothing: asyncio closes the transport and says so."""
@@ -64,7 +66,15 @@ class Driver(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Tell the owner."""
         self._writable.set()
-        self._report(NotConnected(f"the connection is lost: {error or 'closed by the broker'}"))
+        reason = error or "closed by the broker"
+        self._report(NotConnected(f"the connection is lost: {reason}{self._question}"))
+
+    @property
+    def _question(self) -> str:
+        """What may be wrong where the broker has not answered the first packet."""
+        if self._is_secured or self.link is None or self.link.ready.is_done:
+            return ""
+        return "; does the port expect TLS (sslEnabled=true)?"
 
     def pause_writing(self) -> None:
         """Pause senders."""
@@ -165,12 +175,13 @@ async def open_socket(
     """
     where = f"{connector.host}:{connector.port}"
     try:
+        context = tls_context(connector)
         async with asyncio.timeout(timeout_s):
             return await network.connect(
-                lambda: Driver(on_lost),
+                lambda: Driver(on_lost, is_secured=context is not None),
                 connector.host,
                 connector.port,
-                ssl=tls_context(connector),
+                ssl=context,
                 server_hostname=str(connector.parameters["sniHost"])
                 if "sniHost" in connector.parameters
                 else None,

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from broker.cli.main import broker as command_line
+from broker.client import AckMode
 from tests.broker.bridges.two_brokers import port_of, send, session_of
 from tests.broker.cluster.mesh import Mesh, demand, forwarding, queue, settings, until, waiting
 from tests.interop.asynchronous import asynchronous
@@ -66,6 +67,45 @@ async def test_a_redistributed_message_is_traced_over_both_nodes(tmp_path):
         assert "no history is kept" in for_people
         # From the other node it is found as well: it knows where the first one is.
         assert await called("trace", message_id, "--url", uri(nodes[1])) == for_people
+
+
+@asynchronous
+async def test_a_dead_letter_is_traced_from_either_id(tmp_path):
+    dead = settings(max_delivery_attempts=2, dead_letter_address="DLQ")
+    queues = (queue("q"), queue("DLQ"), queue("aside"))
+    async with Mesh(1, queues=queues, folder=tmp_path, address_settings=dead).serving() as nodes:
+        (node,) = nodes
+        await send(node, "q", "m")
+        message_id = first_id(node)
+        async with session_of(node, AckMode.TRANSACTED) as session:
+            consumer = await session.consumer("q")
+            for _ in range(2):
+                received = await consumer.receive(30)
+                await received.acknowledge()
+                await session.rollback()
+        await until(lambda: waiting(node, "DLQ") == 1)
+        letter_id = first_id(node, "DLQ")
+
+        async def traced(one):
+            return await called("trace", one, "--url", uri(node), "--json")
+
+        found = json.loads(await traced(message_id))["messages"]
+        assert [one["messageID"] for one in found] == [message_id, letter_id]
+        assert found[0]["copies"] == [letter_id]
+        assert [one["original"] for one in found] == [
+            None,
+            {"messageID": message_id, "queue": "q", "address": "q"},
+        ]
+        assert await traced(letter_id) == await traced(message_id)
+
+        async with session_of(node) as session:
+            assert await session.manage("queue.DLQ", "moveMessages", "", "aside") == 1
+        aside_id = first_id(node, "aside")
+        found = json.loads(await traced(aside_id))["messages"]
+        assert [one["messageID"] for one in found] == [message_id, letter_id, aside_id]
+        text = await called("trace", aside_id, "--url", uri(node))
+        assert f"was message {message_id} in queue q (address q)" in text
+        assert f"was message {letter_id} in queue DLQ (address DLQ)" in text
 
 
 @pytest.mark.slow
