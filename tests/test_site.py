@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,13 @@ def site(tmp_path):
 def test_it_is_built_without_a_warning_and_fetches_nothing(site):
     assert findings(site) == []
     assert (site / "reference/broker-xml.html").read_text().count("<tr>") > 450
+    journal = (site / "reference/python-journal.html").read_text()
+    for name in ("open", "load", "compact", "close", "add"):
+        assert f'id="journal.Journal.{name}"' in journal
+    assert "LiveRecord" in journal.partition('id="journal.Journal.load"')[2].partition("<h3")[0]
+    for page in (site / "reference").glob("python-*.html"):
+        noise = re.findall("__pyx|_cython__|capsule object|Create a new string", page.read_text())
+        assert noise == [], page
     assert (site / "search/search_index.json").stat().st_size > 500_000
 
 
