@@ -7,6 +7,7 @@ use files. Packages that build on `jdbcstore` import only the names listed here.
 from jdbcstore.database import Database
 from jdbcstore.errors import Fault, LeaseLost, classify
 from jdbcstore.lease import Lease, LeaseState
+from jdbcstore.loading import SqlRecord
 from jdbcstore.node import NodeManager, NodeState
 from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.store import SqlStore
@@ -22,6 +23,7 @@ __all__ = [
     "LeaseState",
     "NodeManager",
     "NodeState",
+    "SqlRecord",
     "SqlStore",
     "__version__",
     "classify",

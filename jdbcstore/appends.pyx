@@ -12,7 +12,7 @@ from jdbcstore.live cimport LiveIds
 from jdbcstore.writer cimport GroupWriter
 from journal.values cimport as_id, as_user_type
 from journal.errors import (
-    DuplicateRecord, JournalClosed, RecordTooLarge, UnknownRecord, WrongState)
+    DuplicateRecord, JournalClosed, RecordTooLarge, UnknownRecord, not_loaded)
 
 ID_MIN, ID_MAX = -(2 ** 63), 2 ** 63 - 1
 
@@ -347,7 +347,7 @@ cdef class Appends:
                 raise self.failure
             if self.state == "closed":
                 raise JournalClosed("the store is closed") from self.failure
-            raise WrongState.to_use("store", self.state)
+            raise not_loaded("store", self.state)
         if self.writer.tickets.error is not None:
             error = self.writer.tickets.error
             raise JournalClosed(f"the store ended: {error}") from error

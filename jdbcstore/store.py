@@ -37,7 +37,15 @@ from jdbcstore.loading import TableLoader
 from jdbcstore.rows import ROW_FIELDS_SIZE
 from jdbcstore.transactional import TransactionalAppends
 from jdbcstore.writer import GroupWriter
-from journal.errors import JournalClosed, JournalError, JournalIOError, WrongState, WrongUse
+from journal.errors import (
+    JournalClosed,
+    JournalError,
+    JournalIOError,
+    WrongUse,
+    not_loaded,
+    not_to_load,
+    not_to_open,
+)
 from journal.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -71,7 +79,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class SqlStore(TransactionalAppends):
-    """A RecordStore in a table; see journal.api and the module's text.
+    """A journal.RecordStore whose records are rows of a table.
 
     Args:
         options: of the database; `connection_url` at least.
@@ -121,7 +129,7 @@ class SqlStore(TransactionalAppends):
             WrongState: not new.
         """
         if self.state != "new":
-            raise WrongState.to_open("store", self.state)
+            raise not_to_open("store", self.state)
         self.leased.open()
         self.body_size_max = self.leased.table.body_size_max
         self.state = "open"
@@ -144,6 +152,10 @@ class SqlStore(TransactionalAppends):
                 read.
             progress: called as progress(0 or 1, 1, rows read, rows in all): a table is one file.
 
+        Returns:
+            A LoadResult; its `prepared` has the prepared transactions, to be committed or rolled
+            back by their `tx_id`.
+
         Raises:
             JournalIOError: the database fails.
             UnsupportedFormat: a row of a kind that no journal writes.
@@ -151,7 +163,7 @@ class SqlStore(TransactionalAppends):
             WrongState: not open, or loaded already.
         """
         if self.state != "open":
-            raise WrongState.to_load("store", self.state)
+            raise not_to_load("store", self.state)
         loader = TableLoader(self.live, on_batch)
         self.state = "failed"
         rows_total = 0
@@ -411,5 +423,5 @@ class SqlStore(TransactionalAppends):
         if self.writer is None:
             if self.state == "forked" and self.failure is not None:
                 raise self.failure
-            raise WrongState.to_use("store", self.state)
+            raise not_loaded("store", self.state)
         return self.writer

@@ -27,6 +27,7 @@ from journal.errors import (
     JournalClosed,
     JournalDamaged,
     JournalError,
+    JournalFull,
     JournalIOError,
     JournalLocked,
     OptionError,
@@ -39,7 +40,13 @@ from journal.errors import (
     WrongUse,
 )
 from journal.journal import Journal
-from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
+from journal.loaded import (
+    DeletedRecord,
+    FailedTransaction,
+    LoadedFile,
+    LoadResult,
+    PreparedTransaction,
+)
 from journal.options import JournalOptions, JournalType
 from journal.transaction import Transaction
 from journal.version import __version__
@@ -47,6 +54,7 @@ from journal.version import __version__
 __all__ = [
     "Completion",
     "Damage",
+    "DeletedRecord",
     "Done",
     "DuplicateRecord",
     "FailedTransaction",
@@ -54,12 +62,14 @@ __all__ = [
     "JournalClosed",
     "JournalDamaged",
     "JournalError",
+    "JournalFull",
     "JournalIOError",
     "JournalLocked",
     "JournalOptions",
     "JournalType",
     "LiveRecord",
     "LoadResult",
+    "LoadedFile",
     "OptionError",
     "PreparedTransaction",
     "RecordDecoder",

@@ -71,8 +71,13 @@ class RecordStore(Protocol):
         """Read back what counts, in log order, then accept appends.
 
         Args:
-            on_batch: called with batches of live records; bodies are valid during the call.
+            on_batch: called with batches of live records, LiveRecord or, of the SQL store,
+                SqlRecord; bodies are valid during the call.
             progress: called as progress(files_done, files_total, bytes_done, bytes_total).
+
+        Returns:
+            Counts and damage; `prepared` has the prepared transactions, to be committed or rolled
+            back by their `tx_id`.
 
         Raises:
             JournalDamaged: acknowledged data cannot be read back.

@@ -42,6 +42,9 @@ __all__ = [
     "UnsupportedFormat",
     "WrongState",
     "WrongUse",
+    "not_loaded",
+    "not_to_load",
+    "not_to_open",
 ]
 
 
@@ -75,36 +78,6 @@ class UnknownTransaction(WrongUse, LookupError):
 
 class WrongState(WrongUse, RuntimeError):
     """The operation needs the journal in another state; the text says which call comes first."""
-
-    @classmethod
-    def to_open(cls, what: str, state: str) -> WrongState:
-        """Give the error of open() on what is not new.
-
-        Args:
-            what: "journal" or "store".
-            state: its state.
-        """
-        if state in ("open", "loaded"):
-            return cls(f"the {what} is open already")
-        return cls(f"the {what} is {state}, and opens once: make another one")
-
-    @classmethod
-    def to_load(cls, what: str, state: str) -> WrongState:
-        """Give the error of load() on what is not open, or is loaded; arguments as of to_open()."""
-        if state == "new":
-            return cls(f"the {what} is new: call open() first, or use it in a `with` statement")
-        if state == "loaded":
-            return cls(f"the {what} is loaded already")
-        return cls(f"the {what} is {state}: make another one")
-
-    @classmethod
-    def to_use(cls, what: str, state: str) -> WrongState:
-        """Give the error of a call that needs load() before; arguments as of to_open()."""
-        if state == "new":
-            return cls(f"the {what} is new: call open() or use `with`, then call load()")
-        if state == "open":
-            return cls(f"the {what} is open and not loaded: call load() first")
-        return cls(f"the {what} is {state}: make another one")
 
 
 class TransactionFailed(JournalError):
@@ -172,3 +145,33 @@ class JournalFull(JournalIOError):
     The journal goes on: it accepts deletes, the ends of transactions and what makes room besides,
     and everything else once there is room again.
     """
+
+
+def not_to_open(what: str, state: str) -> WrongState:
+    """Give the error of open() on what is not new.
+
+    Args:
+        what: "journal" or "store".
+        state: its state.
+    """
+    if state in ("open", "loaded"):
+        return WrongState(f"the {what} is open already")
+    return WrongState(f"the {what} is {state}, and opens once: make another one")
+
+
+def not_to_load(what: str, state: str) -> WrongState:
+    """Give the error of load() on what is not open; arguments as of not_to_open()."""
+    if state == "new":
+        return WrongState(f"the {what} is new: call open() first, or use it in a `with` statement")
+    if state == "loaded":
+        return WrongState(f"the {what} is loaded already")
+    return WrongState(f"the {what} is {state}: make another one")
+
+
+def not_loaded(what: str, state: str) -> WrongState:
+    """Give the error of a call that needs load() before; arguments as of not_to_open()."""
+    if state == "new":
+        return WrongState(f"the {what} is new: call open() or use `with`, then call load()")
+    if state == "open":
+        return WrongState(f"the {what} is open and not loaded: call load() first")
+    return WrongState(f"the {what} is {state}: make another one")

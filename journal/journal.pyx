@@ -37,7 +37,7 @@ cdef enum:
 
 
 cdef class Journal(JournalAppends):
-    """A journal in Artemis's file format; see the module's text and journal.api.
+    """A journal in Artemis's file format, a RecordStore.
 
     Args:
         options: how it is kept; journal.options.JournalOptions.

@@ -1,11 +1,11 @@
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Self
 
 from typing_extensions import disjoint_base
 
 from journal.api import Progress
 from journal.data_files import FileCount
-from journal.delivery import LiveCursor
+from journal.delivery import LiveCursor, LiveRecord
 from journal.files.base import Folder
 from journal.loaded import LoadResult
 from journal.options import JournalOptions
@@ -29,7 +29,7 @@ class JournalLifecycle:
     def open(self) -> None: ...
     def load(
         self,
-        on_batch: Callable[[Sequence[Any]], object] | None = None,
+        on_batch: Callable[[list[LiveRecord]], object] | None = None,
         *,
         progress: Callable[[int, int, int, int], object] | None = None,
         on_cursor: Callable[[LiveCursor], object] | None = None,

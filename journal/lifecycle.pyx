@@ -24,7 +24,8 @@ from journal.history cimport HistoryMaintenance
 from journal.file_maintenance cimport FileMaintenance
 
 from journal.errors import (
-    JournalClosed, JournalError, JournalIOError, OptionError, WrongState)
+    JournalClosed, JournalError, JournalIOError, OptionError, WrongState, not_loaded, not_to_load,
+    not_to_open)
 from journal.files.base import Folder
 from journal.files.choose import choose_back_end
 from journal.folder import JournalName, list_files
@@ -81,7 +82,7 @@ cdef class JournalLifecycle:
             WrongState: it was opened before.
         """
         if self.state != "new":
-            raise WrongState.to_open("journal", self.state)
+            raise not_to_open("journal", self.state)
         options = self.options
         if options.create_directory:
             try:
@@ -107,13 +108,18 @@ cdef class JournalLifecycle:
         opened.add(self)
 
     def load(self, on_batch=None, *, progress=None, on_cursor=None):
-        """Read everything back, then accept appends.
+        """Read everything back, then accept appends. open() or `with` comes first.
 
         Args:
-            on_batch: called with each batch of live records, in log order.
+            on_batch: called with each batch of live records, a list of LiveRecord, in log order.
             on_cursor: called once with a LiveCursor over the live records, for compiled callers who
                 want no object a record.
             progress: called as progress(files_done, files_total, bytes_done, bytes_total).
+
+        Returns:
+            A LoadResult: counts, files, damage. Its `prepared` has the prepared transactions,
+            which the caller has to commit or roll back by their `tx_id`; those in `failed` were
+            left open, and are rolled back by now.
 
         Raises:
             JournalDamaged: acknowledged data is damaged and options.damage is "fail".
@@ -122,7 +128,7 @@ cdef class JournalLifecycle:
             WrongState: not open, or loaded already.
         """
         if self.state != "open":
-            raise WrongState.to_load("journal", self.state)
+            raise not_to_load("journal", self.state)
         options = self.options
         name = JournalName(options.prefix, options.extension)
         self.index = RecordIndex()
@@ -387,7 +393,7 @@ cdef class JournalLifecycle:
     cdef int check_was_loaded(self) except -1:
         if self.buffer is None:
             self.check_own()
-            raise WrongState.to_use("journal", self.state)
+            raise not_loaded("journal", self.state)
         return 0
 
     cdef int check_own(self) except -1:
@@ -404,5 +410,5 @@ cdef class JournalLifecycle:
             if self.state == "closed":
                 raise JournalClosed("the journal is closed") if self.files is None \
                     else self.files.closed_error()
-            raise WrongState.to_use("journal", self.state)
+            raise not_loaded("journal", self.state)
         return self.files.check_running()

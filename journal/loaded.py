@@ -52,7 +52,12 @@ class RecordColumns:
 
 @dataclass(frozen=True, slots=True)
 class DeletedRecord:
-    """A delete within a transaction; Artemis lets it carry a body."""
+    """A delete within a transaction; Artemis lets it carry a body.
+
+    Attributes:
+        record_id: of the record that it deletes.
+        body: empty unless the caller gave one.
+    """
 
     record_id: int
     body: bytes
@@ -77,7 +82,13 @@ class PreparedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class FailedTransaction:
-    """Left open, or damaged: will not apply, and needs a rollback record."""
+    """Left open, or damaged: will not apply. Journal.load() appends its rollback.
+
+    Attributes:
+        tx_id: of the transaction.
+        records: adds and updates, in order.
+        deletes: in order.
+    """
 
     tx_id: int
     records: tuple[LiveRecord, ...]
@@ -151,7 +162,8 @@ class LoadResult:
         max_id: largest record id of any add or update seen, -1 if none.
         last_file_id: the largest in any header or name; the next file gets the one after it.
         delivered_count: live adds and updates that deliver() gives.
-        prepared, failed: open transactions, in the order they began.
+        prepared: transactions that wait for a commit or rollback, in the order they began.
+        failed: transactions that were left open or are damaged, in the order they began.
         damages: in the order of files and offsets, torn tails included.
         torn: those of them that were never acknowledged.
     """

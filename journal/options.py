@@ -125,8 +125,8 @@ class JournalOptions:
             (journal-device-block-size).
         file_open_timeout_s: seconds after which an append that waits for the next file says so
             in the log (journal-file-open-timeout).
-        max_attic_files: files kept in attic/ at most, see FilePool.to_attic
-            (journal-max-attic-files).
+        max_attic_files: files kept at most in attic/ below the folder, where a load puts files that
+            it does not understand; past the limit these stay (journal-max-attic-files).
         retention_directory: folder of history copies; None keeps no history
             (journal-retention-directory).
         retention_period_ms: milliseconds a history copy is kept; -1 without limit.

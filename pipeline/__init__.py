@@ -5,8 +5,8 @@
     pipeline.register(spark)
     spark.read.format("messages").load("my-broker").show()
 
-Needs PySpark 4.1 or later and Java: `pip install 'quiver-mq[spark]'`. docs/guide/pipeline.md has
-the columns and options of every source.
+Needs PySpark 4.1 or later and Java: `pip install 'quiver-mq[spark]'`. The manual's page
+Pipeline (docs/guide/pipeline.md) has the columns and options of every source.
 """
 
 from journal.version import __version__

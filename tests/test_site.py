@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,15 @@ def site(tmp_path):
 def test_it_is_built_without_a_warning_and_fetches_nothing(site):
     assert findings(site) == []
     assert (site / "reference/broker-xml.html").read_text().count("<tr>") > 450
+    journal = (site / "reference/python-journal.html").read_text()
+    for name in ("open", "load", "compact", "close", "add"):
+        assert f'id="journal.Journal.{name}"' in journal
+    assert "LiveRecord" in journal.partition('id="journal.Journal.load"')[2].partition("<h3")[0]
+    pipeline = (site / "reference/python-pipeline.html").read_text()
+    assert '<a href="../guide/pipeline.html">docs/guide/pipeline.md</a>' in pipeline
+    for page in (site / "reference").glob("python-*.html"):
+        noise = re.findall("__pyx|_cython__|capsule object|Create a new string", page.read_text())
+        assert noise == [], page
     assert (site / "search/search_index.json").stat().st_size > 500_000
 
 
@@ -80,7 +90,7 @@ def test_axe_finds_nothing_serious_in_light_and_dark(browser, site):
         ('<a href="https://example.org">a link</a>', ""),
         (
             "<p>of <database-store>, of course</p>",
-            "<database-store> is no tag: its text is not shown",
+            "<database-store> is not a tag: its text is not shown",
         ),
         ("<p>of &lt;database-store>, <code>&lt;x></code></p>", ""),
     ],

@@ -77,7 +77,9 @@ def make_message(
         time_to_live_ms: expires so long after now; 0 never.
         deliver_in_ms: stays in its queue so long.
         group_id: all messages of a group go to one consumer.
-        duplicate_id: the broker accepts one message with this id and drops later ones.
+        duplicate_id: the broker accepts one message with this id and drops later ones, of which
+            their sender hears nothing. A transaction with one fails: its commit raises
+            DuplicateId.
         correlation_id: what an answer has in common with its question.
         reply_to: where an answer is wanted, such as `queue://name`.
         user_id: 16 bytes, the JMS message id.

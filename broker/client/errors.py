@@ -54,7 +54,11 @@ class AddressFull(BrokerRefused):
 
 
 class DuplicateId(BrokerRefused):
-    """A message with this duplicate id was accepted before."""
+    """A transaction had a message whose duplicate id was accepted before; it was rolled back.
+
+    Of commit() and xa_prepare(). Outside of a transaction the broker drops such a message, logs
+    AMQ222059, and its sender gets no error.
+    """
 
 
 class TransactionRolledBack(BrokerRefused):

@@ -62,7 +62,7 @@ def findings(folder: Path) -> list[str]:
     for path in sorted(folder.rglob("*.html")):
         page = _Page()
         page.feed(path.read_text())
-        found += [f"{path}: <{tag}> is no tag: its text is not shown" for tag in page.swallowed]
+        found += [f"{path}: <{tag}> is not a tag: its text is not shown" for tag in page.swallowed]
         for target in page.fetched:
             place = target.partition("#")[0].partition("?")[0]
             # The page for what is missing has paths from the root of a server.

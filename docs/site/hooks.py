@@ -38,6 +38,8 @@ INCLUDED: Final = {
     "examples/README.md": "examples.md",
 }
 LINK: Final = re.compile(r"\[([^]\[]*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
+# Of a document in a text, not in an attribute.
+NAMED: Final = re.compile(r"(?<![\w/\".])docs/([\w/-]+\.md)(?![\w\"])")
 _SOURCES: Final = {uri: source for source, uri in INCLUDED.items()}
 
 
@@ -103,3 +105,19 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return found[1] if (ROOT / target).exists() else found[0]
 
     return LINK.sub(moved, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Make links of documents that the code names, such as docs/guide/why.md."""
+    del config, files
+    if page.file.src_uri not in PAGES:
+        return html
+    here = posixpath.dirname(page.file.src_uri)
+
+    def linked(found: re.Match[str]) -> str:
+        if not (ROOT / found[0]).exists():
+            return found[0]
+        place = posixpath.relpath(found[1], here).removesuffix(".md") + ".html"
+        return f'<a href="{place}">{found[0]}</a>'
+
+    return NAMED.sub(linked, html)

@@ -13,19 +13,12 @@ from typing import TYPE_CHECKING, Final
 from docs.site.commands import COMMAND_LINES, command_line
 from docs.site.configuration import broker_xml, url_parameters
 from docs.site.management import metrics, notifications, operations
+from docs.site.python import PYTHON_PAGES, python_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 __all__ = ["PAGES"]
-
-# Package, and what of it is shown; all that its __all__ names.
-_PYTHON: Final = ("broker.client", "broker.embedded", "journal", "jdbcstore", "pipeline")
-
-
-def _python(package: str) -> str:
-    return f"# Python: {package}\n\n::: {package}\n"
-
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "reference/broker-xml.md": broker_xml,
@@ -34,7 +27,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "reference/notifications.md": notifications,
     "reference/metrics.md": metrics,
     **{f"reference/{name}-command.md": partial(command_line, name) for name in COMMAND_LINES},
-    **{f"reference/python-{name.replace('.', '-')}.md": partial(_python, name) for name in _PYTHON},
+    **{f"reference/{name}.md": partial(python_page, name) for name in PYTHON_PAGES},
 }
 
 

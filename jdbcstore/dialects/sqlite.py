@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from dataclasses import replace
@@ -13,6 +14,8 @@ from jdbcstore.dialects.base import ColumnTypes, Dialect
 from jdbcstore.errors import Fault
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from jdbcstore.dialects.base import RawConnection
 
 __all__ = ["SQLite"]
@@ -61,6 +64,22 @@ class SQLite(Dialect):
             cursor.execute("BEGIN IMMEDIATE")
         finally:
             cursor.close()
+
+    def open_raw(
+        self,
+        url: sqlalchemy.URL,
+        network_timeout_ms: int,
+        args: Sequence[object],
+        named: Mapping[str, object],
+    ) -> RawConnection | None:
+        """None; a missing folder is named, which SQLite's own error does not do."""
+        del network_timeout_ms, args, named
+        name = url.database or ""
+        if not name.startswith("file:") and not os.path.isdir(os.path.dirname(name) or "."):
+            raise sqlite3.OperationalError(
+                f"unable to open database file {name}: its folder has to exist"
+            )
+        return None
 
     def connect_arguments(self, network_timeout_ms: int) -> dict[str, Any]:
         """How long to wait for another writer; threads hand connections to each other."""

@@ -27,10 +27,15 @@ def compact(folder: str, *, as_json: bool, **given: Any) -> None:  # noqa: ANN40
     holds is the same before, after and in between. In a database, where deleted records are gone at
     once, it tidies up what Artemis and crashes leave: rows of transactions that have ended, or that
     were left open.
+
+    Counted are data files, with the one that is appended to next. Free files, which are made ahead
+    or wait to be used again, are not; `journal stat` calls that next one free while it is empty.
     """
     what, before, after = compact_store(folder, given)
     if as_json:
         unit = what.removeprefix("data ")
         click.echo(json.dumps({f"{unit}_before": before, f"{unit}_after": after}))
     else:
-        click.echo(f"{before} {what} before, {after} after")
+        # The journal is open: the file after the copied ones is taken, and may be empty.
+        more = "" if what == "rows" else ", with the one that is appended to next; no free ones"
+        click.echo(f"{before} {what} before, {after} after{more}")

@@ -22,7 +22,7 @@ from journal.tools.recover import recover_folder
 __all__ = ["recover"]
 
 
-@click.command(epilog=example("journal recover data/journal --target data/recovered"))
+@click.command(epilog=example("journal recover data/journal --target data/recovered --only-live"))
 @click.argument("folder", metavar="DIR")
 @click.option(
     "--target",
@@ -55,8 +55,9 @@ def recover(
     """Salvage the readable records of DIR into a journal in DIR2.
 
     DIR2 is new. Nothing in DIR is touched. Live records come first, then all others that can be
-    read, deleted ones too: use --only-live if the deletes are to be trusted. What could not be read
-    is named on standard error. Exit status 1 if something was read but could not be written.
+    read. So by default deleted records are live again, and a line says how many; --only-live leaves
+    them out, and is right where the deletes are to be trusted. What could not be read is named on
+    standard error. Exit status 1 if something was read but could not be written.
     """
     name = guess_name(folder, prefix, extension)
     refuse_locked(folder, is_live=is_live)
@@ -87,4 +88,9 @@ def recover(
             f" transactions recovered; {len(report.damages)} damaged places,"
             f" {len(report.unwritten)} records not written"
         )
+        if report.revived:
+            click.echo(
+                f"{report.revived} of the others had been deleted, and are live records again;"
+                " --only-live leaves them out"
+            )
     return DAMAGED if report.unwritten else 0

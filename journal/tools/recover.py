@@ -46,6 +46,7 @@ LEADER_SIZE: Final = 9
 SIDECARS: Final = ("", ".cmp", ".bkp")
 ADDS: Final = ("add", "add_tx")
 UPDATES: Final = ("update", "update_tx")
+DELETES: Final = ("delete", "delete_tx")
 
 
 @dataclass(slots=True)
@@ -55,6 +56,7 @@ class RecoverReport:
     Attributes:
         live: records that a load gives.
         others: records that it does not: ended, or in files marked for use.
+        revived: ids among these that a delete in the source had ended, as far as it is still there.
         prepared: prepared transactions, kept so.
         damages: what does not hold what was written.
         refused_files: files that a load refuses; their records were read all the same.
@@ -63,6 +65,7 @@ class RecoverReport:
 
     live: int = 0
     others: int = 0
+    revived: int = 0
     prepared: int = 0
     damages: list[Damage] = field(default_factory=list)
     refused_files: list[str] = field(default_factory=list)
@@ -105,6 +108,8 @@ class _Salvage:
         self.target = TransferTarget(journal, (), batch=BATCH)
         self.settled: set[int] = set()  # ids of which the load has said all there is
         self.added: set[int] = set()
+        self.deleted: set[int] = set()
+        self.written: set[int] = set()  # of the adds that a load does not give
         self.seen: dict[tuple[int, int, bytes], int] = {}  # compact count an update came with
 
     def run(
@@ -115,6 +120,7 @@ class _Salvage:
         self._take_live(whole)
         if with_ended:
             self._take_files(progress)
+            self.report.revived = len(self.written & self.deleted)
         self.report.prepared = self.target.finish().prepared
         return self.report
 
@@ -169,6 +175,8 @@ class _Salvage:
                 progress(number, len(generations), done, size)
 
     def _take(self, record: RawRecord, file: str, *, is_refused: bool) -> None:
+        if record.kind in DELETES and record.record_id is not None:
+            self.deleted.add(record.record_id)
         if record.kind not in ADDS + UPDATES:
             return
         if record.record_id is None or record.user_type is None or record.body is None:
@@ -188,7 +196,10 @@ class _Salvage:
             key = (operation.record_id, operation.user_type, operation.body)
             if self.seen.setdefault(key, record.compact_count) != record.compact_count:
                 return  # The same one, as a compaction copied it.
-        self.report.others += self._write(operation, file)
+        if self._write(operation, file):
+            self.report.others += 1
+            if not operation.is_update:
+                self.written.add(operation.record_id)
 
     def _write(self, operation: Operation, file: str) -> bool:
         try:

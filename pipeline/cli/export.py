@@ -29,7 +29,7 @@ __all__ = ["export"]
     type=click.Choice(["messages", "journal", "bindings", "retention"]),
     default="messages",
     show_default=True,
-    help="Which of the sources of docs/guide/pipeline.md.",
+    help="Which of the sources that the manual's page Pipeline lists.",
 )
 @click.option(
     "--columns",

@@ -2,14 +2,17 @@
 
 import ast
 import asyncio
+import dataclasses
 import doctest
 import importlib
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks import chart
+from broker.client import AsyncProducer, MessageHeaders, Producer
 from broker.embedded import EmbeddedBroker
 from broker.management.metrics import Metrics
 from broker.notifications import NotificationType
@@ -19,6 +22,8 @@ from docs.site.commands import COMMAND_LINES, command_line, commands
 from docs.site.drawings import DrawingError, draw
 from docs.site.management import CONTROLS, metric_names, metrics, notifications, operations
 from docs.site.pages import PAGES
+from docs.site.python import PYTHON_PAGES, names_of, python_page
+from journal import JournalOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "broker/config"
@@ -205,6 +210,42 @@ def test_every_metric_of_a_running_broker_is_on_the_page():
     assert listed.keys() == metric_names()
     assert {name: listed.get(name) for name in served} == served
     assert served["quiver_messages_killed_total"] == "counter"
+
+
+@pytest.mark.parametrize("package", sorted({page.package for page in PYTHON_PAGES.values()}))
+def test_every_public_name_is_on_one_page(package):
+    pages = [uri for uri, page in PYTHON_PAGES.items() if page.package == package]
+
+    shown = [name for uri in pages for name in names_of(uri)]
+    public = set(importlib.import_module(package).__all__) - {"__version__"}
+    assert sorted(shown) == sorted(public)
+    assert all(f"::: {package}.{name}\n" in "".join(map(python_page, pages)) for name in shown)
+
+
+def test_the_client_s_pages_are_by_topic():
+    assert names_of("python-broker-client-messages")[0] == "make_message"
+    assert "Client" in names_of("python-broker-client")
+    assert "AsyncClient" in names_of("python-broker-client-asyncio")
+    errors = names_of("python-broker-client-errors")
+    assert {"ClientError", "DuplicateId"} < set(errors)
+    assert not [name for name in errors if name.startswith(("Async", "Client(", "Message"))]
+
+
+def test_options_have_type_default_and_unit():
+    page = python_page("python-journal")
+
+    assert "| `lock_acquisition_timeout_ms` | `int` | `-1` | ms | Milliseconds to wait" in page
+    assert "| `directory` | `Path` | required | – |" in page
+    assert "| `file_size` | `int` | `10485760` | bytes |" in page
+    for field in dataclasses.fields(JournalOptions):
+        assert re.search(rf"^\| `{field.name}` \| .+ \| .+ \| .+ \| .+ \|$", page, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["send", "post", "send_stream"])
+def test_what_sends_names_the_headers(name):
+    for producer in (Producer, AsyncProducer):
+        doc = inspect.getdoc(getattr(producer, name))
+        assert [one for one in MessageHeaders.__annotations__ if one not in doc] == []
 
 
 def test_every_page_is_made():

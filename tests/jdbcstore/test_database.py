@@ -6,10 +6,10 @@ import pytest
 import sqlalchemy
 from sqlalchemy.dialects import sqlite
 
-from jdbcstore import Database, DatabaseStoreOptions, Fault, classify
+from jdbcstore import Database, DatabaseStoreOptions, Fault, SqlStore, classify
 from jdbcstore.dialects.sqlite import SQLite
 from jdbcstore.schema import create_if_missing, journal_table
-from journal.errors import OptionError
+from journal.errors import JournalIOError, OptionError
 
 
 @pytest.fixture
@@ -134,3 +134,11 @@ def test_a_new_file_that_stays_busy_is_given_up(tmp_path):
         raw.refusals = 1_000_000
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             SQLite(sqlite.dialect()).set_up(raw, 50)
+
+
+def test_a_sqlite_file_in_a_folder_that_is_missing_is_named(tmp_path):
+    path = tmp_path / "missing" / "broker.db"
+    store = SqlStore(DatabaseStoreOptions(connection_url=f"sqlite:///{path}"))
+
+    with pytest.raises(JournalIOError, match=f"file {path}: its folder has to exist"):
+        store.open()

@@ -72,11 +72,12 @@ class AsyncProducer(AsyncBlock):
         Args:
             content: text, bytes, a mapping, a sequence or None; or a message that is made.
             address: where to, for a producer without an address of its own.
-            **headers: as for `make_message`.
+            **headers: durable, priority, time_to_live_ms, deliver_in_ms, group_id, duplicate_id,
+                correlation_id, reply_to, user_id, properties: see `make_message`.
 
         Raises:
             AddressFull: the address is full, and its policy is to fail.
-            BrokerRefused: the broker refused it; such as DuplicateId, SecurityRefused.
+            BrokerRefused: the broker refused it; such as SecurityRefused.
             CallInterrupted: the connection was lost before the answer.
         """
         message = self._made(content, address, headers)
@@ -98,7 +99,8 @@ class AsyncProducer(AsyncBlock):
         Args:
             content: text, bytes, a mapping, a sequence or None; or a message that is made.
             address: where to, for a producer without an address of its own.
-            **headers: as for `make_message`.
+            **headers: durable, priority, time_to_live_ms, deliver_in_ms, group_id, duplicate_id,
+                correlation_id, reply_to, user_id, properties: see `make_message`.
 
         Raises:
             ClosedError: the producer is closed. The confirmation raises what `send` does.
@@ -176,11 +178,12 @@ class AsyncProducer(AsyncBlock):
             stream: read in the event loop's thread; a file is fast enough, a pipe may not be.
             message: headers and properties; a bytes message is made where there is none.
             address: where to, for a producer without an address of its own.
-            **headers: as for `make_message`.
+            **headers: durable, priority, time_to_live_ms, deliver_in_ms, group_id, duplicate_id,
+                correlation_id, reply_to, user_id, properties: see `make_message`.
 
         Raises:
             AddressFull: the address is full, and its policy is to fail.
-            BrokerRefused: the broker refused it; such as DuplicateId, SecurityRefused.
+            BrokerRefused: the broker refused it; such as SecurityRefused.
             CallInterrupted: the connection was lost before the answer.
         """
         made = self._made(message if message is not None else b"", address, headers)

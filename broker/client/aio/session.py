@@ -262,7 +262,7 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
             address: where the question goes.
             content: as for a producer.
             timeout_s: seconds that the answer may take; None for ever.
-            **headers: as for `make_message`.
+            **headers: group_id, reply_to, properties …: see `make_message`.
 
         Raises:
             AnswerTimeout: the answer did not come in time.
@@ -298,7 +298,7 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
         Args:
             question: as a consumer received it.
             content: as for a producer.
-            **headers: as for `make_message`.
+            **headers: group_id, reply_to, properties …: see `make_message`.
 
         Raises:
             ValueError: the question has no JMSReplyTo.

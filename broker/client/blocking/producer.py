@@ -37,11 +37,12 @@ class Producer(Block):
         Args:
             content: text, bytes, a mapping, a sequence or None; or a message that is made.
             address: where to, for a producer without an address of its own.
-            **headers: as for `make_message`.
+            **headers: durable, priority, time_to_live_ms, deliver_in_ms, group_id, duplicate_id,
+                correlation_id, reply_to, user_id, properties: see `make_message`.
 
         Raises:
             AddressFull: the address is full, and its policy is to fail.
-            BrokerRefused: the broker refused it; such as DuplicateId, SecurityRefused.
+            BrokerRefused: the broker refused it; such as SecurityRefused.
             CallInterrupted: the connection was lost before the answer.
         """
         self._runner.wait(self._producer.send(content, address=address, **headers))
@@ -60,7 +61,8 @@ class Producer(Block):
         Args:
             content: text, bytes, a mapping, a sequence or None; or a message that is made.
             address: where to, for a producer without an address of its own.
-            **headers: as for `make_message`.
+            **headers: durable, priority, time_to_live_ms, deliver_in_ms, group_id, duplicate_id,
+                correlation_id, reply_to, user_id, properties: see `make_message`.
 
         Raises:
             ClosedError: the producer is closed. The confirmation raises what `send` does.
@@ -85,11 +87,12 @@ class Producer(Block):
             stream: read by the client's thread; a file is fast enough, a pipe may not be.
             message: headers and properties; a bytes message is made where there is none.
             address: where to, for a producer without an address of its own.
-            **headers: as for `make_message`.
+            **headers: durable, priority, time_to_live_ms, deliver_in_ms, group_id, duplicate_id,
+                correlation_id, reply_to, user_id, properties: see `make_message`.
 
         Raises:
             AddressFull: the address is full, and its policy is to fail.
-            BrokerRefused: the broker refused it; such as DuplicateId, SecurityRefused.
+            BrokerRefused: the broker refused it; such as SecurityRefused.
             CallInterrupted: the connection was lost before the answer.
         """
         work = self._producer.send_stream(stream, message, address=address, **headers)

@@ -267,7 +267,7 @@ class Session(Block):
             address: where the question goes.
             content: as for a producer.
             timeout_s: seconds that the answer may take; None for ever.
-            **headers: as for `make_message`.
+            **headers: group_id, reply_to, properties …: see `make_message`.
 
         Raises:
             AnswerTimeout: the answer did not come in time.
@@ -283,7 +283,7 @@ class Session(Block):
         Args:
             question: as a consumer received it.
             content: as for a producer.
-            **headers: as for `make_message`.
+            **headers: group_id, reply_to, properties …: see `make_message`.
 
         Raises:
             ValueError: the question has no JMSReplyTo.

@@ -128,6 +128,24 @@ def test_prepared_transaction_and_updates_are_kept(tmp_path, call, shell):
     assert call("export", tmp_path / "new")[1] == call("export", tmp_path / "journal")[1]
 
 
+def test_deleted_records_that_live_again_are_counted(journal, tmp_path, call):
+    _, told, _ = call("recover", journal, "--target", tmp_path / "new", *SMALL)
+    _, counts, _ = call("recover", journal, "--target", tmp_path / "json", "--json", *SMALL)
+    _, trusted, _ = call("recover", journal, "--target", tmp_path / "safe", "--only-live", *SMALL)
+
+    assert told[1] == (
+        "50 of the others had been deleted, and are live records again; --only-live leaves them out"
+    )
+    assert json.loads(counts[0])["revived"] == 50
+    assert len(trusted) == 1
+
+
+def test_compact_says_what_it_counts(journal, call):
+    _, told, _ = call("compact", journal, *SMALL)
+
+    assert told[0].endswith(" after, with the one that is appended to next; no free ones")
+
+
 def test_compacted_copies_are_salvaged_once(journal, tmp_path, call, shell):
     shell("exec", journal, input="update 1 5 77\ncompact\n")
 
