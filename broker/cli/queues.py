@@ -104,7 +104,7 @@ def stat(url: str, user: str | None, password: str | None, name: str, *, is_json
         listed = [
             found
             for found in _listed(session, "listQueues", "CONTAINS", name)
-            # What this question itself has made is no queue of the user's.
+            # But the one that this question's own answer comes by.
             if not found["name"].startswith(session.answers_prefix)
         ]
         rows = [

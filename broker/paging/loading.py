@@ -142,8 +142,9 @@ class PageLoader:
             # deleted.
             log.info(
                 "AMQ224153: Unable to find page %d on Address %s while reloading "
-                "ACKNOWLEDGE_CURSOR: what the journal says of %s is deleted (%s). A crash may leave such "
-                "records; so does a paging folder that was not copied with its journal",
+                "ACKNOWLEDGE_CURSOR: what the journal says of %s is deleted (%s). "
+                "A crash may leave such records; so does a paging folder that was not copied with "
+                "its journal",
                 min(pages),
                 address,
                 counted(len(pages), "page"),
