@@ -9,6 +9,8 @@ import click
 
 from broker.cli.bridges import table
 from broker.cli.connect import connected, connecting
+from broker.cli.exit_status import REFUSED
+from broker.model.counted_text import counted
 from journal.commands.output import example
 
 if TYPE_CHECKING:
@@ -44,8 +46,11 @@ def _connections(session: Session) -> Iterator[tuple[str, list[dict[str, Any]]]]
 @cluster.command(epilog=example("broker cluster status"))
 @connecting
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
-def status(url: str, user: str | None, password: str | None, *, is_json: bool) -> None:
-    """Show each other node, and what waits for it."""
+def status(url: str, user: str | None, password: str | None, *, is_json: bool) -> int:
+    """Show each other node, and what waits for it.
+
+    The exit status is 1 if one of them is not connected.
+    """
     with connected(url, user, password) as session:
         found = list(_connections(session))
         own = session.attribute("broker", "nodeID")
@@ -55,19 +60,21 @@ def status(url: str, user: str | None, password: str | None, *, is_json: bool) -
             for row in rows:
                 click.echo(json.dumps({"connection": name, **row}))
             continue
-        click.echo(f"cluster-connection {name} of node {own}: {len(rows)} other nodes")
+        click.echo(f"cluster-connection {name} of node {own}: {counted(len(rows), 'other node')}")
         if rows:
             table([{column: row[key] for column, key in _COLUMNS.items()} for row in rows])
     for row in stranded:
         click.echo(json.dumps({"stranded": row}) if is_json else _stranded_line(row))
     if not found:
         click.echo("no cluster connection", err=True)
+    return REFUSED if any(not row["connected"] for _, rows in found for row in rows) else 0
 
 
 def _stranded_line(row: dict[str, Any]) -> str:
     return (
-        f"stranded: {row['count']} messages of queue {row['queue']}, message {row['messageID']} "
-        f"for {row['forMs'] / 1000:.0f} s: broker queue why {row['queue']} {row['messageID']}"
+        f"stranded: {counted(row['count'], 'message')} of queue {row['queue']}, "
+        f"message {row['messageID']} for {row['forMs'] / 1000:.0f} s: "
+        f"broker queue why {row['queue']} {row['messageID']}"
     )
 
 
@@ -94,10 +101,11 @@ def _call(session: Session, node_id: str, operation: str, *arguments: object) ->
 
 
 def _tell(done: str, count: int, left: int) -> None:
-    click.echo(f"{done} {count} messages")
+    click.echo(f"{done} {counted(count, 'message')}")
     if left:
         click.echo(
-            f"{left} messages stay: the node may have them (--uncertain), or no queue takes them",
+            f"{counted(left, 'message')} not moved: the node may have them (--uncertain), "
+            "or no queue takes them",
             err=True,
         )
 
@@ -152,7 +160,7 @@ def drop(url: str, user: str | None, password: str | None, node_id: str) -> None
     """Delete what waits for a node."""
     with connected(url, user, password) as session:
         count, _ = _call(session, node_id, "dropMessages")
-    click.echo(f"deleted {count} messages")
+    click.echo(f"deleted {counted(count, 'message')}")
 
 
 for _command in (return_, move, drop):

@@ -14,6 +14,7 @@ from broker.cli.importing import Importer
 from broker.cli.instance import INSTANCE
 from broker.cli.offline import broker_on
 from broker.client import AckMode
+from broker.model.counted_text import counted
 from broker.printing.xml.reader import DocumentError, read_document, read_sorted
 from journal.commands.output import example, say
 from journal.commands.progress import Progress
@@ -104,6 +105,6 @@ def _run(importer: Importer, document: BinaryIO, source: Path, *, sort: bool) ->
     except DocumentError as error:
         raise click.ClickException(f"{source}: {error}; {importer.committed} imported") from error
     except BaseException:
-        say(f"imported before: {importer.committed} messages")
+        say(f"imported before: {counted(importer.committed, 'message')}")
         raise
-    say(f"imported: {count} messages")
+    say(f"imported: {counted(count, 'message')}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from broker.cli.connect import connected, connecting
+from broker.cli.exit_status import REFUSED
 from broker.client import BrokerRefused
 from journal.commands.output import example, say
 
@@ -19,6 +20,8 @@ __all__ = ["manage"]
 # How errors begin that say: an operation of that name and these arguments is missing, or such an
 # attribute is. The last one is what Artemis says of any attribute that it cannot read.
 _UNKNOWN: Final = ("AMQ229069", "AMQ229068", "Problem while retrieving attribute")
+# Beginnings of operations that ask and do nothing: false is their answer.
+_QUESTIONS: Final = ("is", "get")
 
 
 @click.command(epilog=example("broker manage queue.orders listConsumersAsJSON"))
@@ -36,31 +39,35 @@ def manage(
     arguments: tuple[str, ...],
     *,
     is_json: bool,
-) -> None:
+) -> int:
     """Call any operation of a running broker, or read an attribute.
 
     RESOURCE is `broker`, `queue.NAME`, `address.NAME` or another of the guide's; NAME is that of
     the operation or attribute. An argument is JSON where that fits the operation (5, true, null,
     '{"a": 1}'), else a text. A negative number stands behind `--`.
+
+    The exit status is 1 if an operation answers false. One that asks (`is…`, `get…`) may do so.
     """
     with connected(url, user, password) as session:
-        result = _asked(session, resource, name, arguments)
+        result, is_operation = _asked(session, resource, name, arguments)
     _show(result, is_json=is_json)
+    is_undone = result is False and is_operation and not name.startswith(_QUESTIONS)
+    return REFUSED if is_undone else 0
 
 
-def _asked(session: Session, resource: str, name: str, arguments: tuple[str, ...]) -> object:
-    found: object
+def _asked(
+    session: Session, resource: str, name: str, arguments: tuple[str, ...]
+) -> tuple[object, bool]:
+    """Give the result, and whether it is that of an operation."""
     try:
         if arguments:
-            found = session.manage(resource, name, *map(_value, arguments), timeout_s=None)
-        else:
-            found = session.attribute(resource, name)
+            return session.manage(resource, name, *map(_value, arguments), timeout_s=None), True
+        return session.attribute(resource, name), False
     except BrokerRefused as error:
         if not str(error).startswith(_UNKNOWN):
             raise
         # Nothing was done: it may be an operation without arguments, or one that takes texts.
-        found = session.manage(resource, name, *arguments, timeout_s=None)
-    return found
+        return session.manage(resource, name, *arguments, timeout_s=None), True
 
 
 def _value(argument: str) -> object:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import math
 import sys
 import time
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from broker.cli.connect import Destination, DestinationType, connected, connecting
-from broker.client import AckMode, make_message
+from broker.client import AckMode, AddressFull, ClientError, make_message
+from broker.model.counted_text import counted
 from broker.model.encoding import RecordFormatError
 from broker.model.routing_type import RoutingType
 from journal.commands.output import example, say
@@ -21,9 +24,10 @@ from journal.commands.progress import Progress
 from journal.options import parse_duration_ns
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
 
-    from broker.client import Received, Session
+    from broker.client import Producer, Received, Session
     from broker.model.message import Message
 
 __all__ = ["browser", "consumer", "producer"]
@@ -33,6 +37,8 @@ SIZE_DEFAULT: Final = 1000
 NS_PER_S: Final = 1_000_000_000
 # Sends that wait for their confirmation at one time.
 IN_FLIGHT: Final = 256
+# After an error, how long confirmations of the others are waited for.
+ANSWERS_S: Final = 2.0
 
 
 class Seconds(click.ParamType):  # type: ignore[type-arg]  # Generic only since click 8.3.
@@ -148,22 +154,21 @@ def producer(
 
     started = time.perf_counter()
     mode = AckMode.TRANSACTED if tx_size else AckMode.AUTO
-    with connected(url, user, password, mode) as session, Progress("send") as progress:
-        sender = session.producer(destination.name)
-        if tx_size:
-            for number in range(1, count + 1):
-                sender.send(made())
-                if number % tx_size == 0 or number == count:
-                    session.commit()
-                progress(0, 0, number, count)
-        else:
-            waiting: list[Future[None]] = []
-            for number in range(1, count + 1):
-                waiting.append(sender.post(made()))
-                if len(waiting) >= IN_FLIGHT or number == count:
-                    _confirmed(waiting)
-                    progress(0, 0, number, count)
-    say(f"sent: {count} messages in {time.perf_counter() - started:.1f} s")
+    sending = _Sending(count)
+    with connected(url, user, password, mode) as session:
+        try:
+            with Progress("send") as progress:
+                sender = session.producer(destination.name)
+                if tx_size:
+                    sending.in_transactions(session, sender, made, tx_size, progress)
+                else:
+                    sending.one_by_one(sender, made, progress)
+        except (Exception, KeyboardInterrupt) as error:
+            say(f"sent: {sending.count_confirmed()} of {counted(count, 'message')}")
+            if isinstance(error, AddressFull):
+                _tell_limit(session, destination.name)
+            raise
+    say(f"sent: {counted(count, 'message')} in {time.perf_counter() - started:.1f} s")
 
 
 def _property(text: str) -> tuple[str, str]:
@@ -173,10 +178,60 @@ def _property(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _confirmed(waiting: list[Future[None]]) -> None:
-    for one in waiting:
-        one.result()
-    waiting.clear()
+class _Sending:
+    """Sends, and knows what the broker has confirmed.
+
+    Args:
+        count: messages that are to be sent.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._confirmed = 0
+        self._waiting: list[Future[None]] = []
+
+    def in_transactions(
+        self,
+        session: Session,
+        sender: Producer,
+        made: Callable[[], Message],
+        size: int,
+        progress: Progress,
+    ) -> None:
+        for number in range(1, self._count + 1):
+            sender.send(made())
+            if number % size == 0 or number == self._count:
+                session.commit()
+                self._confirmed = number
+            progress(0, 0, number, self._count)
+
+    def one_by_one(self, sender: Producer, made: Callable[[], Message], progress: Progress) -> None:
+        for number in range(1, self._count + 1):
+            self._waiting.append(sender.post(made()))
+            if len(self._waiting) >= IN_FLIGHT or number == self._count:
+                for one in self._waiting:
+                    one.result()
+                self._confirmed += len(self._waiting)
+                self._waiting.clear()
+                progress(0, 0, number, self._count)
+
+    def count_confirmed(self) -> int:
+        """How many are, after an error. Those behind the one that failed may be as well."""
+        done, _ = wait(self._waiting, ANSWERS_S)
+        return self._confirmed + sum(
+            not one.cancelled() and one.exception() is None for one in done
+        )
+
+
+def _tell_limit(session: Session, address: str) -> None:
+    """Say what limits the address; a user who may not ask is told nothing."""
+    with contextlib.suppress(ClientError):
+        found = json.loads(session.manage("broker", "getAddressSettingsAsJSON", address))
+        say(
+            f"address {address}: address-full-policy {found['addressFullMessagePolicy']}, "
+            f"max-size-bytes {found['maxSizeBytes']}, "
+            f"max-size-messages {found['maxSizeMessages']}"
+        )
 
 
 @click.command(epilog=example("broker consumer --destination queue://orders --timeout 0"))
@@ -245,7 +300,11 @@ def consumer(
                     session.commit()
             if tx_size:
                 session.commit()
-    say(f"taken: {taken} messages")
+    if taken == count:
+        say(f"taken: {counted(taken, 'message')}")
+    else:
+        waited = "" if not timeout_s else f"; none came for {timeout_s:g} s"
+        say(f"taken: {taken} of {counted(count, 'message')}{waited}")
 
 
 def _subscribed(session: Session, destination: Destination) -> str:
@@ -286,7 +345,7 @@ def browser(
             seen += 1
             if seen == count:
                 break
-    say(f"seen: {seen} messages")
+    say(f"seen: {counted(seen, 'message')}")
 
 
 def _show(message: Received, *, is_json: bool) -> None:

@@ -18,15 +18,15 @@ _OPTION: Final = "broker.cli.names"
 
 def named(command: Command) -> Command:
     """Give a command a `name`, which must be given."""
-    return _named(command, _required)
+    return _named(command, _required, "NAME")
 
 
 def named_or_all(command: Command) -> Command:
     """Give a command a `name`, or None."""
-    return _named(command, _given)
+    return _named(command, _given, "[NAME]")
 
 
-def _named(command: Command, check: Callable[..., str | None]) -> Command:
+def _named(command: Command, check: Callable[..., str | None], shown: str) -> Command:
     option = click.option(
         *("--name", "given_name"),
         is_eager=True,
@@ -34,7 +34,7 @@ def _named(command: Command, check: Callable[..., str | None]) -> Command:
         callback=_keep,
         help="The same as NAME.",
     )
-    return option(click.argument("name", required=False, callback=check)(command))
+    return option(click.argument("name", metavar=shown, required=False, callback=check)(command))
 
 
 def _keep(context: click.Context, option: click.Parameter, value: str | None) -> None:

@@ -14,6 +14,7 @@ from broker.cli.connect import connected, connecting
 from broker.cli.names import named, named_or_all
 from broker.cli.why import why
 from broker.client import ClientError
+from broker.model.counted_text import counted
 from broker.model.routing_type import RoutingType
 from journal.commands.output import example, say
 from journal.commands.progress import Progress
@@ -95,16 +96,32 @@ queue.add_command(why)
 )
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
 def stat(url: str, user: str | None, password: str | None, name: str, *, is_json: bool) -> None:
-    """Show the settings and counters of queues."""
+    """Show the settings and counters of queues.
+
+    JSON says also whether a queue is paused or temporary, and whether its address is paging.
+    """
     with connected(url, user, password) as session:
+        listed = [
+            found
+            for found in _listed(session, "listQueues", "CONTAINS", name)
+            # But the one that this question's own answer comes by.
+            if not found["name"].startswith(session.answers_prefix)
+        ]
         rows = [
             {column: found[key] for column, key in TEXTS.items()}
             | {column: int(found[key]) for column, key in COUNTS.items()}
-            for found in _listed(session, "listQueues", "CONTAINS", name)
+            for found in listed
         ]
+        paging = _paging(session) if is_json else {}
     if is_json:
-        for row in rows:
-            click.echo(json.dumps(row, ensure_ascii=False))
+        for row, found in zip(rows, listed, strict=True):
+            more = {
+                "paused": found["paused"] == "true",
+                "temporary": found["temporary"] == "true",
+                # Of an address that was deleted meanwhile nothing is known.
+                "paging": paging.get(found["address"]),
+            }
+            click.echo(json.dumps(row | more, ensure_ascii=False))
     else:
         _table(rows)
 
@@ -121,6 +138,12 @@ def _listed(
         if page * PAGE_SIZE >= found["count"]:
             return
         page += 1
+
+
+def _paging(session: Session) -> dict[str, bool]:
+    """Whether each address is paging: the list of queues does not say."""
+    found = _listed(session, "listAddresses", "CONTAINS", None)
+    return {one["name"]: one["paging"] == "true" for one in found}
 
 
 def _table(rows: list[dict[str, Any]]) -> None:
@@ -274,7 +297,7 @@ def purge(url: str, user: str | None, password: str | None, name: str) -> None:
             ended.set()
             if progress.is_shown:
                 watcher.join()
-    say(f"purged: {count} messages")
+    say(f"purged: {counted(count, 'message')}")
 
 
 def _watch(
@@ -314,7 +337,10 @@ def show(
     has_bindings: bool,
     is_json: bool,
 ) -> None:
-    """Show the names of all addresses, or one with its bindings."""
+    """Show the names of all addresses, or one with its bindings.
+
+    JSON has also the bytes in memory (size) and pages; of one, or with --bindings, its limits, too.
+    """
     has_bindings = has_bindings or name is not None
     with connected(url, user, password) as session:
         # Refused where there is none of that name.
@@ -349,8 +375,16 @@ def _tell(session: Session, found: dict[str, str], *, has_bindings: bool) -> Non
         "paused": found["paused"] == "true",
         "queues": int(found["queueCount"]),
         "messages": int(found["messageCount"]),
+        "size": int(found["addressSize"]),
+        "paging": found["paging"] == "true",
+        "pages": int(found["numberOfPages"]),
     }
     if has_bindings:
+        settings = session.manage("broker", "getAddressSettingsAsJSON", found["name"])
+        limits = json.loads(settings)
+        shown["max_size_bytes"] = limits["maxSizeBytes"]
+        shown["max_size_messages"] = limits["maxSizeMessages"]
+        shown["address_full_policy"] = limits["addressFullMessagePolicy"]
         shown["bindings"] = session.attribute(f"address.{found['name']}", "bindingNames")
     click.echo(json.dumps(shown, ensure_ascii=False))
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from broker.cli.connect import connected, connecting
 from broker.cli.names import named
+from broker.client import BrokerRefused
+from broker.model.counted_text import counted
+from broker.model.near_names import nearest
 from journal.commands.output import example
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["reason_lines", "why"]
+
+_NO_SUCH: Final = "AMQ229067"  # Cannot find resource with name …
 
 
 @click.command(epilog=example("broker queue why orders"))
@@ -34,7 +39,13 @@ def why(
     """Say why a message of a queue, or the next one, is not consumed."""
     given = () if message_id is None else (message_id,)
     with connected(url, user, password) as session:
-        text = session.manage(f"queue.{name}", "queryReasonsAsJSON", *given, timeout_s=None)
+        try:
+            text = session.manage(f"queue.{name}", "queryReasonsAsJSON", *given, timeout_s=None)
+        except BrokerRefused as error:
+            if not str(error).startswith(_NO_SUCH):
+                raise
+            near = nearest(name, session.attribute("broker", "queueNames"), "{}")
+            raise BrokerRefused(error.code, f"{error}{near}") from None
     if is_json:
         click.echo(text)
         return
@@ -49,7 +60,7 @@ def _counts(found: dict[str, Any]) -> str:
         f"{found[name]} {name}"
         for name in ("waiting", "delivering", "scheduled", "paged", "consumers")
     )
-    return f"queue {found['queue']}: {found['messages']} messages ({counts})"
+    return f"queue {found['queue']}: {counted(found['messages'], 'message')} ({counts})"
 
 
 def reason_lines(reasons: list[dict[str, str]]) -> Iterator[str]:

@@ -13,6 +13,7 @@ import logging
 import struct
 from typing import TYPE_CHECKING, Final
 
+from broker.model.counted_text import counted
 from broker.model.wire import RecordType
 from broker.paging.counting import HELD, Counting, apply, summarize
 from broker.paging.transactions import PageTransaction
@@ -59,6 +60,8 @@ class PageLoader:
         self._doomed: list[int] = []
         # Of the pages that these are about.
         self._last_doomed_page = 0
+        # By address, the numbers of pages that are not there, and how many records are about each.
+        self._missing: dict[str, dict[int, int]] = {}
 
     def load_folders(self) -> None:
         """Make the stores of the addresses that have pages.
@@ -113,6 +116,7 @@ class PageLoader:
                 subscription = self._subscription(queue_id, page)
                 if subscription is None:
                     self._doomed.append(record_id)
+                    self._note_missing(queue_id, page)
                     self._last_doomed_page = max(self._last_doomed_page, page)
                 elif kind == RecordType.ACKNOWLEDGE_CURSOR:
                     if subscription.acknowledgements.has(page, number):
@@ -124,6 +128,28 @@ class PageLoader:
                     subscription.acknowledgements.complete[page] = record_id
             elif kind in _COUNTERS and not is_update:
                 self._doomed.append(record_id)
+
+    def _note_missing(self, queue_id: int, page: int) -> None:
+        queue = self._addresses.queues_by_id.get(queue_id)
+        if queue is not None:
+            pages = self._missing.setdefault(queue.binding.address, {})
+            pages[page] = pages.get(page, 0) + 1
+
+    def _tell_missing(self) -> None:
+        """Log pages that records speak of and that are not there, an address a line."""
+        for address, pages in self._missing.items():
+            # As Artemis says it, and no warning: a crash leaves the same behind where pages are
+            # deleted.
+            log.info(
+                "AMQ224153: Unable to find page %d on Address %s while reloading "
+                "ACKNOWLEDGE_CURSOR: what the journal says of %s is deleted (%s). "
+                "A crash may leave such records; so does a paging folder that was not copied with "
+                "its journal",
+                min(pages),
+                address,
+                counted(len(pages), "page"),
+                counted(sum(pages.values()), "record"),
+            )
 
     def _subscription(self, queue_id: int, page: int) -> PageSubscription | None:
         """Give what a queue has in pages; None where there is no such page, or queue."""
@@ -198,6 +224,7 @@ class PageLoader:
         Raises:
             JournalError: the storage fails.
         """
+        self._tell_missing()
         stores = self._paging.stores.values()
         deleted = [self._paging.appends.delete(record_id) for record_id in self._doomed]
         if not all(deleted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from broker.client.aio.administration import Administration
@@ -73,6 +74,8 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
         self.state = calls.state
         # In order: what is sent for all of them must not depend on addresses of memory.
         self._consumers: dict[AsyncConsumer, None] = {}
+        self._answers_prefix = ""
+        self._requests = itertools.count(1)
 
     # Producers and consumers.
 
@@ -248,6 +251,13 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
 
     # Questions and answers.
 
+    @property
+    def answers_prefix(self) -> str:
+        """How the names of the temporary queues begin that `request` has its answers come by."""
+        if not self._answers_prefix:
+            self._answers_prefix = f"answers.{self._calls.environment.ids.random_uuid()}."
+        return self._answers_prefix
+
     async def request(
         self,
         address: str,
@@ -268,7 +278,7 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
             AnswerTimeout: the answer did not come in time.
         """
         ids = self._calls.environment.ids
-        answers = f"answers.{ids.random_uuid()}"
+        answers = f"{self.answers_prefix}{next(self._requests)}"
         await self.create_queue(
             answers, routing_type=RoutingType.ANYCAST, durable=False, temporary=True
         )

@@ -253,6 +253,11 @@ class Session(Block):
 
     # Questions and answers.
 
+    @property
+    def answers_prefix(self) -> str:
+        """How the names of the temporary queues begin that `request` has its answers come by."""
+        return self._session.answers_prefix
+
     def request(
         self,
         address: str,

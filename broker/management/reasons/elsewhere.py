@@ -9,6 +9,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from broker.management.reasons.state import Reason, time_text
+from broker.model.counted_text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +85,8 @@ def _none_there(queue: QueueState, message: MessageState) -> Reason:
     nodes = len({one.node_id for one in queue.remotes})
     return Reason(
         "no-consumer-elsewhere" if not count else "no-match-elsewhere",
-        f"{nodes} other nodes have the queue, with {count} consumers"
+        f"{counted(nodes, 'other node')} {'has' if nodes == 1 else 'have'} the queue,"
+        f" with {counted(count, 'consumer')}"
         + (f", none of which takes message {message.message_id}" if count else ""),
         "Start a consumer that takes it, on any node: it is redistributed."
         if queue.redistribution_delay_ms >= 0

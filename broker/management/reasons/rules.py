@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.management.reasons.elsewhere import elsewhere, forwarding_reason
 from broker.management.reasons.state import Place, Reason, command, time_text
+from broker.model.counted_text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,8 +68,8 @@ def _empty(queue: QueueState) -> Reason:
     if queue.message_count:
         return Reason(
             "becoming-durable",
-            f"queue {queue.name} has {queue.message_count} messages, none of which can be looked at"
-            " yet",
+            f"queue {queue.name} has {counted(queue.message_count, 'message')}, none of which"
+            " can be looked at yet",
             "Ask again in a second.",
         )
     return Reason(
@@ -162,7 +163,7 @@ def _delivering(queue: QueueState, message: MessageState) -> Iterator[Reason]:
         "delivering",
         f"message {message.message_id} was delivered to {consumer.name}"
         f" {'at' if message.is_last_delivered else 'not later than'} {when} and is not"
-        f" acknowledged: {said}, and has {consumer.delivering_count} messages",
+        f" acknowledged: {said}, and has {counted(consumer.delivering_count, 'message')}",
         "Let the client acknowledge, or close its consumer so that others get the message: "
         f"{consumer.how_to_end}.",
     )
@@ -176,8 +177,9 @@ def _order(queue: QueueState, message: MessageState) -> Iterator[Reason]:
     if message.place is Place.PAGED:
         yield Reason(
             "paged",
-            f"message {message.message_id} is in a page: {queue.paged_count} messages of the queue"
-            " are, which are read as those before them are acknowledged",
+            f"message {message.message_id} is in a page; pages have"
+            f" {counted(queue.paged_count, 'message')} of the queue, which are read as those before"
+            " them are acknowledged",
             "Let consumers acknowledge; raise max-read-page-bytes, or max-size-bytes, of "
             f"{queue.address} to have more in memory.",
         )
@@ -191,7 +193,8 @@ def _order(queue: QueueState, message: MessageState) -> Iterator[Reason]:
     elif message.ahead_count and any(one.takes for one in queue.consumers):
         yield Reason(
             "behind-others",
-            f"{message.ahead_count} messages of the same or a higher priority come before message"
+            f"{counted(message.ahead_count, 'message')} of the same or a higher priority"
+            f" {'comes' if message.ahead_count == 1 else 'come'} before message"
             f" {message.message_id}",
             f"See what holds the first of them: broker queue why {shlex.quote(queue.name)}.",
         )
@@ -247,8 +250,8 @@ def _of_consumers(queue: QueueState, message: MessageState) -> Iterator[Reason]:
         if others and not (owner.takes and owner.can_take):
             yield Reason(
                 "exclusive",
-                f"queue {queue.name} is exclusive: {owner.name} gets everything, and {others} other"
-                " consumers nothing",
+                f"queue {queue.name} is exclusive: {owner.name} gets everything, and "
+                f"{counted(others, 'other consumer')} nothing",
                 f"Let that consumer work, or close it: {owner.how_to_end}.",
             )
         candidates = [owner]
@@ -281,7 +284,7 @@ def _of_group(queue: QueueState, message: MessageState) -> Iterator[Reason]:
     yield Reason(
         "group-owner",
         f"message {message.message_id} is of group {message.group!r}, which {owner.name} has; it"
-        f" has {owner.delivering_count} messages to acknowledge",
+        f" has {counted(owner.delivering_count, 'message')} to acknowledge",
         "Let it work, or reset the group: "
         f"{command(f'queue.{queue.name}', 'resetGroup', message.group)}; see broker queue stat"
         f" --queue {name}.",
@@ -339,7 +342,8 @@ def _without_room(wanting: list[ConsumerState]) -> Iterator[Reason]:
         yield Reason(
             "no-credit",
             f"{_named(without)} takes it and has no credit left: it has"
-            f" {sum(one.delivering_count for one in without)} messages that it was given",
+            f" {counted(sum(one.delivering_count for one in without), 'message')}"
+            " that it was given",
             "Let the client work on what it has, start more consumers, or raise its "
             "consumerWindowSize.",
         )

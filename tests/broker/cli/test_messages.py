@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import sys
+from unittest.mock import ANY
 
 import pytest
 from rich.cells import cell_len
@@ -66,7 +67,7 @@ def test_messages_go_to_a_queue_and_come_back(broker, tx):
     taken = broker("consumer", *to, "--message-count", 7)
     assert (taken[0], taken[1], taken[2]) == (0, ["ten crates"] * 7, ["taken: 7 messages"])
     rest = broker("consumer", *to, "--timeout", 0.1)
-    assert rest[2] == ["taken: 3 messages"]
+    assert rest[2] == ["taken: 3 of 1000 messages; none came for 0.1 s"]
 
 
 def test_messages_are_shown_as_json_with_all_that_is_known(broker):
@@ -80,7 +81,7 @@ def test_messages_are_shown_as_json_with_all_that_is_known(broker):
     assert (first["body"], first["durable"], first["priority"]) == ("é", False, 9)
     assert second["body"] == {"base64": "AAAA"}
     assert second["properties"]["colour"] == "red"
-    assert broker("browser", *to, "--selector", "colour = 'red'")[2] == ["seen: 1 messages"]
+    assert broker("browser", *to, "--selector", "colour = 'red'")[2] == ["seen: 1 message"]
 
 
 def test_each_message_is_one_line_and_what_is_no_number_is_told(broker, url):
@@ -158,6 +159,63 @@ def test_a_body_that_is_not_what_its_type_says_is_shown_as_bytes(broker, url):
     assert (status, json.loads(line)) == (0, {"base64": "AQAA//8="})
 
 
+@pytest.mark.parametrize("tx", [0, 2])
+def test_what_was_sent_before_an_error_is_told(broker, url, tx):
+    name = f"full{tx}"
+    settings = {"maxSizeMessages": 5, "addressFullMessagePolicy": "FAIL"}
+    assert broker("manage", "broker", "addAddressSettings", name, json.dumps(settings))[0] == 0
+    assert broker("queue", "create", name)[0] == 0
+
+    to = ("--destination", name, "--message-count", 600, "--text", "x", "--tx", tx)
+    status, out, said = broker("producer", *to)
+
+    held = int(broker("manage", f"queue.{name}", "messageCount")[1][0])
+    assert (status, out) == (1, [])
+    assert said[-3:-1] == [
+        f"sent: {held} of 600 messages",
+        f"address {name}: address-full-policy FAIL, max-size-bytes -1, max-size-messages 5",
+    ]
+    assert 0 < held < 600
+
+
+def test_what_cannot_be_retried_is_status_1(broker):
+    assert broker("queue", "create", "dead")[0] == 0
+    assert broker("manage", "queue.dead", "retryMessage", "99999") == (1, ["false"], [])
+    assert broker("manage", "queue.dead", "isPaused") == (0, ["false"], [])
+    assert broker("manage", "queue.dead", "paused") == (0, ["false"], [])
+
+
+def test_a_misspelt_queue_is_asked_for_by_the_nearest_name(broker):
+    assert broker("queue", "create", "invoices")[0] == 0
+    status, _, (line,) = broker("queue", "why", "invocies")
+    assert status == 1
+    assert line.endswith("did you mean invoices?")
+    assert broker("queue", "why", "why-not-this-one")[2][0].endswith("queue.why-not-this-one")
+
+
+def test_the_list_of_queues_has_none_of_its_own(broker, url):
+    assert broker("queue", "create", "listed")[0] == 0
+    with Client(url) as client, client.session() as session:
+        session.create_queue("answers.of-others", durable=False, temporary=True)
+        rows = [json.loads(one) for one in broker("queue", "stat", "--json")[1]]
+        assert [one["queue"] for one in rows if "answers" in one["queue"]] == ["answers.of-others"]
+    (row,) = [one for one in rows if one["queue"] == "listed"]
+    assert (row["paused"], row["temporary"], row["paging"]) == (False, False, False)
+
+
+def test_limits_of_an_address_are_shown(broker):
+    settings = {"maxSizeBytes": 100_000, "addressFullMessagePolicy": "BLOCK"}
+    broker("manage", "broker", "addAddressSettings", "limited", json.dumps(settings))
+    assert broker("queue", "create", "limited")[0] == 0
+    broker("producer", "--destination", "limited", "--message-count", 1)
+
+    (line,) = broker("address", "show", "limited", "--json")[1]
+    found = json.loads(line)
+    assert 1000 < found["size"] < 100_000
+    assert (found["paging"], found["pages"]) == (False, 0)
+    assert (found["max_size_bytes"], found["address_full_policy"]) == (100_000, "BLOCK")
+
+
 @pytest.mark.parametrize(("size", "length"), [("1K", 1024), ("2KiB", 2048), ("3", 3), ("0", 0)])
 def test_sizes_and_times_have_units(broker, size, length):
     to = ("--destination", "queue://sized")
@@ -208,6 +266,12 @@ def test_queues_and_addresses_are_made_shown_emptied_and_deleted(broker):
             "paused": False,
             "queues": 1,
             "messages": 5,
+            "size": ANY,
+            "paging": False,
+            "pages": 0,
+            "max_size_bytes": -1,
+            "max_size_messages": -1,
+            "address_full_policy": "PAGE",
             "bindings": ["bills"],
         }
     ]
@@ -288,7 +352,7 @@ def test_a_question_without_an_answer_is_refused_by_name(broker, url):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("queue", "purge"), "Missing argument '[NAME]'."),
+        (("queue", "purge"), "Missing argument 'NAME'."),
         (("queue", "delete", "a", "--name", "a"), "give the name once"),
         (("queue", "create", "a", "--purge-on-no-consumers", "--preserve-on-no-consumers"), "exc"),
         (("address", "update", "--name", "a", "--no-anycast"), "an address has a routing type"),

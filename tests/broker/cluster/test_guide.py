@@ -54,7 +54,7 @@ def test_the_commands_of_the_cluster_guide_run_as_written(tmp_path):
 
     done = run(tmp_path, script)
 
-    assert "1 other nodes" in done.stdout
+    assert "1 other node\n" in done.stdout
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from broker.cli.exit_status import run
 from broker.cli.main import broker as command_line
 from broker.client import AckMode
 from tests.broker.bridges.two_brokers import port_of, send, session_of
@@ -108,6 +109,24 @@ async def test_a_dead_letter_is_traced_from_either_id(tmp_path):
         assert f"was message {letter_id} in queue DLQ (address DLQ)" in text
 
 
+@asynchronous
+async def test_the_status_of_a_cluster_is_1_while_a_link_is_dead():
+    async with Mesh(2, queues=Q).serving() as nodes:
+
+        async def status(*words):
+            words = ("cluster", "status", "--url", uri(nodes[0]), *words)
+            arguments = list(map(str, words))
+            return await asyncio.to_thread(run, command_line, "broker", arguments)
+
+        assert await status() == 0
+        peer = next(iter(nodes[0].cluster.connections["mesh"].peers.values()))
+        # The node may say once more that it is there, which starts what has given up.
+        peer.start = lambda: None
+        await peer.pause()
+        assert await status() == 1
+        assert await status("--json") == 1
+
+
 @pytest.mark.slow
 @asynchronous
 async def test_what_is_not_known_is_said(tmp_path):
@@ -145,7 +164,7 @@ async def test_why_says_what_holds_a_message_on_two_nodes(tmp_path):
             await until(lambda: demand(nodes[0], "q") == 1)
             assert await codes() == ["no-consumer", "redistribution-delay"]
         lines = await why("q")
-        assert lines.startswith("queue q: 1 messages (1 waiting,")
+        assert lines.startswith("queue q: 1 message (1 waiting,")
         assert "1. queue q has no consumer on this node [no-consumer]" in lines
         assert "absent" in await codes("999999")
 

@@ -184,7 +184,7 @@ CASES = {
         queue(consumer(has_credit=False), READY, exclusive_owner=consumer(has_credit=False)),
         message(),
         ["exclusive", "no-credit"],
-        "consumer 1 gets everything, and 1 other consumers nothing",
+        "consumer 1 gets everything, and 1 other consumer nothing",
     ),
     "exclusive, and its owner takes": (
         queue(READY, READY, exclusive_owner=READY),
@@ -300,7 +300,7 @@ CASES = {
         queue(remotes=(replace(THERE, takes=False, consumer_count=0),)),
         message(),
         ["no-consumer", "no-consumer-elsewhere"],
-        "1 other nodes have the queue, with 0 consumers",
+        "1 other node has the queue, with 0 consumers",
     ),
     "no selector takes it anywhere": (
         queue(BLUE, remotes=(replace(THERE, takes=False, consumer_count=3),)),

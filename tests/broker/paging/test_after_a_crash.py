@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import logging
+import shutil
 import threading
 
 import pytest
@@ -379,3 +381,28 @@ def test_no_page_is_deleted_in_a_folder_that_was_never_made(tmp_path):
     folder = FileFolders(tmp_path).create("q", 0)
     folder.delete(1, is_invalid=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_paging_folder_that_was_left_behind_is_told(tmp_path, caplog):
+    async def before(run):
+        await run.queue()
+        await run.send_numbers(range(25))
+        sink = run.consume()
+        await run.until(lambda: len(sink.got) == 25)
+        for number in range(20, 25):
+            await run.acknowledge(sink, sink.ids[number], is_individual=True)
+
+    runs(tmp_path, before, settings=WIDE)
+    (paging,) = [one for one in tmp_path.rglob("paging") if one.is_dir()]
+    shutil.rmtree(paging)
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+
+    async def after(run):
+        await run.until(lambda: run.queue_of().pages is None)
+
+    runs(tmp_path, after, settings=WIDE)
+
+    (line,) = [one for one in caplog.messages if "AMQ224153" in one]
+    assert "on Address q" in line
+    assert "of 1 page is deleted (5 records)" in line

@@ -185,3 +185,20 @@ def test_import_after_one_that_was_killed_starts_afresh(tmp_path, call, shell):
     assert status == 0
     assert call("print-data", folder, "--format", "ids")[1] == ["7"]
     assert call("verify", folder)[0] == 0
+
+
+def test_a_copy_says_what_of_a_broker_it_leaves(tmp_path, call, shell):
+    names = ("--prefix", "activemq-data", "--extension", "amq")
+    source = tmp_path / "data" / "journal"
+    shell("exec", source, *SMALL, *names, input="add 1 00\n")
+    for name in ("paging", "large-messages", "bindings"):
+        (tmp_path / "data" / name).mkdir()
+    assert call("copy", source, tmp_path / "one")[2] == []
+
+    (tmp_path / "data" / "paging" / "1").mkdir()
+    (tmp_path / "data" / "large-messages" / "7.msg").touch()
+    status, _, (line,) = call("copy", source, tmp_path / "two")
+
+    data = (tmp_path / "data").resolve()
+    assert status == 0
+    assert line.startswith(f"not copied: {data / 'paging'} and {data / 'large-messages'}: ")
