@@ -60,6 +60,11 @@ class BrokerConfig:
     file: Path | None = None
     instance: Path = field(default_factory=Path)
 
+    @property
+    def etc(self) -> Path | None:
+        """The folder of the file, where certificates are looked for, too; None without a file."""
+        return None if self.file is None else self.file.parent
+
     def path(self, text: str) -> Path:
         """A folder that the file names, below the instance where it is relative."""
         return self.instance / text

@@ -76,7 +76,7 @@ class AcceptorControl(Control):
         if self.acceptor.options.ssl is None or configured is None:
             return
         try:
-            context = server_context(configured)
+            context = server_context(configured, self._broker.options.configuration.etc)
         except ConfigError as error:
             raise ManagementError(f"the old certificate stays: {error}") from None
         yield from awaited(self.acceptor.reload(context))

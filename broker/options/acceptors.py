@@ -49,7 +49,7 @@ def acceptor_options(transport: TransportConfig, config: BrokerConfig) -> Accept
         port=transport.port,
         handshake_timeout_s=float(_parameter(transport, "handshake-timeout", INT, 10)),
         connections_allowed=_parameter(transport, "connectionsAllowed", INT, -1),
-        ssl=server_context(transport, None if config.file is None else config.file.parent)
+        ssl=server_context(transport, config.etc)
         if _parameter(transport, "sslEnabled", BOOLEAN, False)
         else None,
         protocols=TEXTS.parse(transport.parameters.get("protocols", "")),

@@ -79,8 +79,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for source, uri in INCLUDED.items():
         text = examples() if uri == "examples.md" else (ROOT / source).read_text()
         files.append(File.generated(config, uri, content=text))
-    for uri, text in PAGES.items():
-        files.append(File.generated(config, uri, content=text()))
+    for uri, page in PAGES.items():
+        files.append(File.generated(config, uri, content=page()))
     return files
 
 

@@ -41,9 +41,15 @@ def files(tmp_path_factory):
 
 
 async def serving(files, parameters, work, **options):
-    """Let a broker serve by TLS with these parameters while `work(port)` runs; what that gives."""
-    transport = parse_transport("tls", f"tcp://localhost:0?sslEnabled=true;{parameters}")
-    acceptor = AcceptorOptions(host="127.0.0.1", port=0, ssl=server_context(transport), **options)
+    """Let a broker serve by TLS with these parameters while `work(port)` runs; what that gives.
+
+    Without parameters it serves without TLS.
+    """
+    context = None
+    if parameters:
+        transport = parse_transport("tls", f"tcp://localhost:0?sslEnabled=true;{parameters}")
+        context = server_context(transport)
+    acceptor = AcceptorOptions(host="127.0.0.1", port=0, ssl=context, **options)
     broker = Broker(BrokerOptions(acceptors=(acceptor,)))
     await broker.start()
     try:
@@ -260,6 +266,11 @@ def test_many_failed_handshakes_are_few_lines_and_leave_nothing(files, caplog):
 def test_a_client_without_tls_is_asked_whether_the_port_expects_it(files):
     with pytest.raises(NotConnected, match=r"does the port expect TLS \(sslEnabled=true\)\?"):
         run(files, f"keyStorePath={files['server']}", {"sslEnabled": "false"})
+
+
+def test_a_client_with_tls_is_asked_whether_the_port_expects_it(files):
+    with pytest.raises(NotConnected, match="handshake; does the port expect TLS"):
+        run(files, "", {"trustStorePath": files["authority"]})
 
 
 def test_a_trust_store_that_is_not_there_is_told(files):

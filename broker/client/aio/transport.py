@@ -189,4 +189,6 @@ async def open_socket(
     except TimeoutError as error:
         raise NotConnected(f"{where}: no connection in {timeout_s} s") from error
     except (OSError, ValueError) as error:
-        raise NotConnected(f"{where}: {error}") from error
+        # The peer of a TLS handshake may go without a word.
+        reason = str(error) or "closed in the TLS handshake; does the port expect TLS?"
+        raise NotConnected(f"{where}: {reason}") from error

@@ -320,7 +320,8 @@ def test_an_acceptor_takes_another_certificate(tmp_path):
     store.write_bytes(first.read_bytes())
     (tmp_path / "broker.xml").write_text(
         '<core><acceptors><acceptor name="a">tcp://localhost:0?sslEnabled=true;'
-        f"keyStorePath={store}</acceptor></acceptors></core>"
+        # Beside broker.xml, which is not where the tests run.
+        f"keyStorePath={store.name}</acceptor></acceptors></core>"
     )
 
     async def shown(port):
