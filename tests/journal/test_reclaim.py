@@ -79,7 +79,7 @@ def test_file_is_freed_when_adds_and_updates_are_deleted(tmp_path):
     filled(journal, 2000, 150)
     journal.sync()
     waiting = threading.Event()
-    for _ in range(500):  # The files thread closes a full file before it can go.
+    for _ in range(6000):  # The files thread closes a full file before it can go.
         journal.reclaim()
         if 1 not in live_files(journal) or waiting.wait(0.01):
             break
