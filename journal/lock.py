@@ -96,7 +96,7 @@ def acquire_folder_lock(
 def _in_use(folder: Folder, holder: int | None) -> str:
     """Who has the folder, as far as that is known."""
     if holder is None and _is_of_this_process(folder):
-        return f"{folder.path} is open in this process already"
+        return f"{folder.path} is in use by another journal of this process"
     who = f" (process {holder})" if holder else ""
     return f"{folder.path} is in use by another process{who}"
 

@@ -194,4 +194,4 @@ def test_a_store_that_another_broker_took_meanwhile_ends_it(switch, tmp_path, ca
         finally:
             logging.getLogger("broker").removeHandler(lines)
 
-    assert "in use by another process" in asyncio.run(serve())
+    assert "in use by another journal of this process" in asyncio.run(serve())

@@ -226,7 +226,7 @@ def test_a_folder_that_this_process_has_open_is_not_called_another_s(tmp_path):
 
     with (
         Journal(options),
-        pytest.raises(JournalLocked, match=r"is open in this process already$"),
+        pytest.raises(JournalLocked, match=r"is in use by another journal of this process$"),
         Journal(options),
     ):
         pass
