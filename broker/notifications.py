@@ -214,6 +214,16 @@ class Notifications(Protocol):
     def session(self, kind: NotificationType, session: Subject) -> None:
         """Tell of SESSION_CREATED, _CLOSED."""
 
+    def session_elsewhere(
+        self,
+        client_id: str,
+        protocol: str,
+        remote: str | None,
+        connection: str | None,
+        distance: int,
+    ) -> None:
+        """Tell of SESSION_CREATED in another broker, so many hops away."""
+
     def connection(self, kind: NotificationType, origin: Origin) -> None:
         """Tell of CONNECTION_CREATED, _DESTROYED."""
 
@@ -285,6 +295,16 @@ class NullNotifier:
         """Nothing."""
 
     def session(self, kind: NotificationType, session: Subject) -> None:
+        """Nothing."""
+
+    def session_elsewhere(
+        self,
+        client_id: str,
+        protocol: str,
+        remote: str | None,
+        connection: str | None,
+        distance: int,
+    ) -> None:
         """Nothing."""
 
     def connection(self, kind: NotificationType, origin: Origin) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from broker.cluster.groups import ClusterGroups
     from broker.cluster.redistribution import Redistribution
     from broker.cluster.stranded import Stranded
-    from broker.cluster.told import Told
+    from broker.cluster.told import Told, ToldClient
     from broker.cluster.topology import ClusterTopology
     from broker.config.cluster_connections import ClusterConnection as ClusterConnectionConfig
     from broker.discovery.topology import Member
@@ -51,8 +51,8 @@ __all__ = ["ClusterConnection", "ClusteringBroker"]
 
 log = logging.getLogger("broker.cluster")
 
+# Seconds that bridges may wait for confirmations when the broker stops.
 STOP_S: Final = 10.0
-"""Seconds that bridges may wait for confirmations when the broker stops."""
 
 
 class ClusteringBroker(Protocol):
@@ -135,6 +135,9 @@ class ClusteringBroker(Protocol):
     def consumers_there_changed(self, binding: RemoteQueueBinding) -> None:
         """Consumers of a queue of another broker came or went."""
 
+    def client_elsewhere(self, told: ToldClient) -> None:
+        """A client has come to another broker, with an id that is connected once."""
+
     @property
     def groups(self) -> ClusterGroups:
         """Message groups of the cluster."""
@@ -183,8 +186,7 @@ class ClusterConnection:
         self._told_filter = subscription_filter(
             config.address,
             config.max_hops,
-            management_address=broker.management_address,
-            notification_address=broker.notification_address,
+            own=(broker.management_address, broker.notification_address),
         )
         self._seeking = Seeking(
             config,
@@ -452,6 +454,7 @@ class ClusterConnection:
             reroute=broker.reroute,
             on_changed=lambda: self._changed(node_id),
             on_scaled_down=lambda target: broker.scaled_down(self, node_id, target),
+            on_client=broker.client_elsewhere,
         )
         self.peers[node_id] = peer
         self._wait_for(node_id)

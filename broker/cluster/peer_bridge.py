@@ -23,7 +23,7 @@ from broker.bridges.core.window import cache_size_at, window_of
 from broker.client.errors import BrokerRefused, NotConnected
 from broker.client.session_state import AckMode
 from broker.cluster.introduction import HeardTopology, introduce
-from broker.cluster.told import read_told
+from broker.cluster.told import ToldClient, read_told
 from broker.errors import BrokerError, ErrorCode
 from broker.model.address import split_fqqn
 from broker.model.properties import PropertyType
@@ -199,6 +199,7 @@ class PeerBridge(CoreBridge):
         reroute: Callable[[Message], object],
         on_changed: Callable[[], object],
         on_scaled_down: Callable[[str], object] = lambda target: None,
+        on_client: Callable[[ToldClient], object] = lambda told: None,
     ) -> None:
         self._messages = PeerMessages(config, broker.node_uuid, node_id)
         super().__init__(config, config.name, (), broker, outgoing=self._messages, target=target)
@@ -215,6 +216,7 @@ class PeerBridge(CoreBridge):
         self._reroute = reroute
         self._on_changed = on_changed
         self._on_scaled_down = on_scaled_down
+        self._on_client = on_client
         self.scaled_down_to: str | None = None
         self.is_left = self.is_other_node = False
         self.lost_at_s: float | None = self._loop.time()
@@ -299,7 +301,9 @@ class PeerBridge(CoreBridge):
     def _told(self, message: Message) -> None:
         try:
             told = read_told(message)
-            if told is not None:
+            if isinstance(told, ToldClient):
+                self._on_client(told)
+            elif told is not None:
                 self.bindings.apply(told)
         except (ValueError, BrokerError) as error:
             log.error("%s: what the peer tells cannot be read: %s", self.name, error)

@@ -1,4 +1,4 @@
-"""What a peer tells of its queues and consumers, read from its notifications.
+"""What a peer tells of its queues, consumers and clients, read from its notifications.
 
 Values without I/O; names as in ManagementHelper.
 """
@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.model.properties import PropertyValue
 
-__all__ = ["GroupEvent", "Told", "ToldGroup", "ToldType", "read_told", "subscription_filter"]
+__all__ = [
+    "GroupEvent",
+    "Told",
+    "ToldClient",
+    "ToldGroup",
+    "ToldType",
+    "read_told",
+    "subscription_filter",
+]
 
 
 class ToldType(Enum):
@@ -43,6 +51,9 @@ class GroupEvent(Enum):
     GROUP_OWNER = auto()
 
 
+# A client of a protocol where an id is connected once in a cluster has come to the peer.
+_SESSION_CREATED: Final = "SESSION_CREATED"
+_ONCE_CONNECTED: Final = "MQTT"
 _GROUP_EVENTS: Final = {one.name: one for one in GroupEvent}
 _BY_NAME: Final = {one.name: one for one in ToldType if not one.name.startswith("RESET")}
 
@@ -95,7 +106,26 @@ class ToldGroup:
     owner: Owner = _NO_OWNER
 
 
-def read_told(message: Message) -> Told | ToldGroup | None:
+@dataclass(frozen=True, slots=True)
+class ToldClient:
+    """A client that has come to the peer, or to one behind it.
+
+    Attributes:
+        client_id: that it gave.
+        protocol: that it speaks, such as MQTT.
+        remote: where it is.
+        connection: its connection's id there.
+        distance: from the peer of the broker that it is connected to.
+    """
+
+    client_id: str
+    protocol: str
+    remote: str | None = None
+    connection: str | None = None
+    distance: int = 0
+
+
+def read_told(message: Message) -> Told | ToldGroup | ToldClient | None:
     """Read a notification; None where it is of no concern.
 
     Raises:
@@ -108,6 +138,8 @@ def read_told(message: Message) -> Told | ToldGroup | None:
     name = str(message.get("_AMQ_NotifType"))
     if name in _GROUP_EVENTS:
         return _read_group(_GROUP_EVENTS[name], message)
+    if name == _SESSION_CREATED:
+        return _read_client(message)
     kind = _BY_NAME.get(name)
     if kind is None:
         return None
@@ -127,6 +159,19 @@ def read_told(message: Message) -> Told | ToldGroup | None:
     if kind is ToldType.BINDING_ADDED and not (told.address and told.routing_name):
         raise ValueError(f"BINDING_ADDED of {cluster_name} without address or routing name")
     return told
+
+
+def _read_client(message: Message) -> ToldClient | None:
+    client_id, protocol = _text(message, "_AMQ_Client_ID"), _text(message, "_AMQ_Protocol_Name")
+    if not client_id or protocol is None or not protocol.startswith(_ONCE_CONNECTED):
+        return None
+    return ToldClient(
+        client_id,
+        protocol,
+        _text(message, "_AMQ_RemoteAddress"),
+        _text(message, "_AMQ_ConnectionName"),
+        _number(message.get("_AMQ_Distance")),
+    )
 
 
 def _read_group(event: GroupEvent, message: Message) -> ToldGroup:
@@ -185,21 +230,21 @@ def address_filter(addresses: str, own: tuple[str, ...]) -> str:
     return " AND ".join(f"({one})" for one in parts)
 
 
-def subscription_filter(
-    addresses: str, max_hops: int, *, management_address: str, notification_address: str
-) -> str:
-    """Give the selector of the queue where a peer tells of its queues and consumers.
+def subscription_filter(addresses: str, max_hops: int, *, own: tuple[str, ...]) -> str:
+    """Give the selector of the queue where a peer tells of its queues, consumers and clients.
 
     Args:
-        addresses: of the cluster connection.
+        addresses: of the cluster connection; clients are told of whatever they are.
         max_hops: how many brokers away a queue may be.
-        management_address: its queues are not told.
-        notification_address: likewise.
+        own: prefixes of addresses that are not told, for each broker has its own.
     """
     types = ", ".join(map(_quoted, (*_BY_NAME, *_GROUP_EVENTS)))
-    own = (management_address, notification_address)
-    return (
-        "(_AMQ_Binding_Type <> 2 OR _AMQ_Binding_Type IS NULL) AND "
-        f"_AMQ_NotifType IN ({types}) AND _AMQ_Distance < {max_hops} AND "
-        f"({address_filter(addresses, own)})"
+    clients = (
+        f"_AMQ_NotifType = {_quoted(_SESSION_CREATED)} AND "
+        f"_AMQ_Protocol_Name LIKE {_quoted(_ONCE_CONNECTED + '%')}"
     )
+    queues = (
+        "(_AMQ_Binding_Type <> 2 OR _AMQ_Binding_Type IS NULL) AND "
+        f"_AMQ_NotifType IN ({types}) AND ({address_filter(addresses, own)})"
+    )
+    return f"_AMQ_Distance < {max_hops} AND (({clients}) OR ({queues}))"

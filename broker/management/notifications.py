@@ -343,6 +343,25 @@ class NotificationMessages:
                 _int(DISTANCE, 0),
             )
 
+    def session_elsewhere(
+        self,
+        client_id: str,
+        protocol: str,
+        remote: str | None,
+        connection: str | None,
+        distance: int,
+    ) -> None:
+        """Tell of SESSION_CREATED in another broker, so many hops away."""
+        if self._options.sessions and self._is_heard:
+            self._tell(
+                NotificationType.SESSION_CREATED,
+                _text(CONNECTION_NAME, connection),
+                _text(REMOTE_ADDRESS, remote),
+                _text(CLIENT_ID, client_id),
+                _text(PROTOCOL, protocol),
+                _int(DISTANCE, distance),
+            )
+
     def connection(self, kind: NotificationType, origin: Origin) -> None:
         """Tell of CONNECTION_CREATED, _DESTROYED."""
         if self._options.connections and self._is_heard:

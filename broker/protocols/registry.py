@@ -35,6 +35,7 @@ __all__ = [
     "ProtocolManager",
     "ProtocolManagerFactory",
     "WebSocketUse",
+    "connected_elsewhere",
     "installed_protocols",
     "read_parameters",
     "scan_sessions",
@@ -108,7 +109,8 @@ class ProtocolManager(Protocol):
     def check(self) -> None:
         """From time to time, for what belongs to no open connection: lost sessions, say."""
 
-    # `scan_sessions()` is had by those whose sessions outlive connections, and expire.
+    # `scan_sessions()` is had by those whose sessions outlive connections, and expire;
+    # `connected_elsewhere(client_id)` by those where an id is connected once in a cluster.
 
 
 class ProtocolManagerFactory(Protocol):
@@ -154,6 +156,13 @@ def scan_sessions(manager: ProtocolManager) -> None:
     scan = getattr(manager, "scan_sessions", None)
     if scan is not None:
         scan()
+
+
+def connected_elsewhere(manager: ProtocolManager, client_id: str) -> None:
+    """A client has come to another broker; nothing where an id may be connected more than once."""
+    tell = getattr(manager, "connected_elsewhere", None)
+    if tell is not None:
+        tell(client_id)
 
 
 def installed_protocols() -> dict[str, ProtocolManagerFactory]:

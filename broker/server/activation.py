@@ -272,7 +272,11 @@ class Activation:
         security = configuration.security
         if configuration.cluster.cluster_connections:
             recorded = () if self.data is None else self.data.settings
-            self._clustering = Clustering(self._options, parts, bridging, node_id, recorded)
+            assert self._protocols is not None, "load() made them"
+            self._clustering = Clustering(
+                *(self._options, parts, bridging, node_id, recorded),
+                self._protocols.connected_elsewhere,
+            )
         return ClusterManager(
             configuration.cluster,
             connectors=parts.stored_connectors.by_name,

@@ -17,12 +17,13 @@ from broker.settings.queue_defaults import QueueRequest
 from broker.storage.durable import durable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from broker.cluster.cluster_connection import ClusterConnection
     from broker.cluster.grouping_handler import GroupingHandler
     from broker.cluster.redistribution import Redistribution
     from broker.cluster.stranded import Stranded
+    from broker.cluster.told import ToldClient
     from broker.config.cluster import GroupingHandler as GroupingConfig
     from broker.model.message import Message
     from broker.model.wire import WireRecord
@@ -50,6 +51,7 @@ class Clustering:
         bridging: what bridges ask.
         node_id: of the broker.
         recorded: what the start found in the bindings journal.
+        connected_elsewhere: told the protocol and id of a client that another broker has now.
 
     Attributes:
         bridging: as given.
@@ -66,6 +68,7 @@ class Clustering:
         bridging: Bridging,
         node_id: str,
         recorded: Iterable[tuple[int, WireRecord]],
+        connected_elsewhere: Callable[[str, str], object],
     ) -> None:
         # A broker without cluster connections does not load them.
         from broker.cluster.groups import ClusterGroups
@@ -85,6 +88,7 @@ class Clustering:
         self.management_address = options.management.address
         self.notification_address = options.notifications.address
         self._parts = parts
+        self._connected_elsewhere = connected_elsewhere
         self._addresses = addresses = parts.postoffice.addresses
         self._context = parts.storage.new_context()
         self.remote = addresses.remote
@@ -171,6 +175,16 @@ class Clustering:
         """Consumers of a queue of another broker came or went."""
         self.redistribution.consumers_there_changed(binding)
         self.groups.consumers_there_changed(binding)
+
+    def client_elsewhere(self, told: ToldClient) -> None:
+        """A client has come to another broker: its connection to this one, if any, ends.
+
+        Brokers behind this one are told, too.
+        """
+        self._connected_elsewhere(told.protocol, told.client_id)
+        self._parts.notifications.session_elsewhere(
+            told.client_id, told.protocol, told.remote, told.connection, told.distance + 1
+        )
 
     def _promoted(self, binding: RemoteQueueBinding) -> None:
         """Tell of a queue that is reached by another way now."""

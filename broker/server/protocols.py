@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker.errors import BrokerError, ErrorCode
 from broker.model.near_names import nearest
 from broker.protocols.registry import (
+    connected_elsewhere,
     installed_protocols,
     read_parameters,
     scan_sessions,
@@ -126,6 +127,12 @@ class Protocols:
         """From time to time: end sessions without a connection that have expired."""
         for manager in self._managers.values():
             scan_sessions(manager)
+
+    def connected_elsewhere(self, protocol: str, client_id: str) -> None:
+        """A client has come to another broker of the cluster, by its id and protocol."""
+        for name, manager in self._managers.items():
+            if protocol.startswith(name):
+                connected_elsewhere(manager, client_id)
 
     def disconnect_all(self) -> None:
         """The broker stops: tell every client, then close."""

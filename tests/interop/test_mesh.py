@@ -1,5 +1,6 @@
 """A cluster of our broker and Artemis's: messages go both ways, and to those who consume."""
 
+import asyncio
 import contextlib
 import dataclasses
 
@@ -20,6 +21,7 @@ from tests.broker.cluster.mesh import (
     queue,
     waiting,
 )
+from tests.broker.protocols.mqtt.client import Mqtt, Version
 from tests.interop.artemis_broker import NEWEST, VERSION, ArtemisBroker
 from tests.interop.asynchronous import asynchronous
 from tests.interop.fetched import PeerUnavailableError
@@ -81,6 +83,15 @@ async def attribute(session, resource, name):
     return await session.attribute(resource, name)
 
 
+async def until_is_consumed(session, name):
+    """Wait until Artemis's bridge takes from its store-and-forward queue."""
+    async with asyncio.timeout(WAIT_S):
+        while name not in await session.attribute("broker", "QueueNames") or not (  # noqa: ASYNC110
+            await session.attribute(f"queue.{name}", "ConsumerCount")
+        ):
+            await asyncio.sleep(0.1)
+
+
 async def read(received):
     await received.read()
     return received.content
@@ -127,6 +138,25 @@ async def test_messages_go_to_whoever_consumes(artemis, tmp_path):
             assert forwarding(ours) == 0
             assert waiting(ours, "both") == 0
         await session.delete_queue("both")
+
+
+@asynchronous
+async def test_a_client_of_mqtt_is_connected_to_one_of_them(artemis, tmp_path):
+    login = {"user": artemis[0].USER, "password": artemis[0].PASSWORD.encode()}
+    async with joined(artemis, tmp_path) as ours:
+        # Artemis's bridge to ours brings it what ours tells.
+        name = f"$.artemis.internal.sf.my-cluster.{ours.node_id}"
+        async with their_session(artemis) as session:
+            await until_is_consumed(session, name)
+        async with (
+            Mqtt.of(artemis[0].port, "c", Version.V3_1_1, **login) as first,
+            Mqtt.of(ours, "c", Version.V3_1_1) as second,
+        ):
+            assert await first.is_closed()
+            await second.settle()
+            async with Mqtt.of(artemis[0].port, "c", Version.V3_1_1, **login) as third:
+                assert await second.is_closed()
+                await third.settle()
 
 
 @asynchronous

@@ -46,5 +46,14 @@ class MqttProtocol:
         self.states.send_due()
         self.states.expire()
 
+    def connected_elsewhere(self, client_id: str) -> None:
+        """The client has come to another broker of the cluster: its connection here ends.
+
+        Its session stays, as long as it says.
+        """
+        owner = self.states.owner(client_id)
+        if owner is not None:
+            owner.taken_over()
+
     def _send_will(self, state: SessionState) -> None:
         send_will(self._sessions, state)

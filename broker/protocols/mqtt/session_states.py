@@ -25,7 +25,13 @@ from broker.model.routing_type import RoutingType
 from broker.protocols.mqtt.errors import MqttError
 from broker.protocols.mqtt.message_properties import PACKET_ID
 from broker.protocols.mqtt.session_records import read_subscriptions, write_subscriptions
-from broker.protocols.mqtt.session_state import NEVER_S, Outgoing, SessionState, Subscribed
+from broker.protocols.mqtt.session_state import (
+    NEVER_S,
+    Outgoing,
+    Owner,
+    SessionState,
+    Subscribed,
+)
 from broker.protocols.mqtt.topics import OWN_PREFIX, address_of, split_shared
 from broker.queues.last_values import LAST_VALUE
 from broker.sessions.session import SessionOptions
@@ -199,6 +205,11 @@ class SessionStates:
         """Give the session of a client; None where it has none."""
         self._session()
         return self._by_id.get(client_id)
+
+    def owner(self, client_id: str) -> Owner | None:
+        """Give the connection of a client; None where it has none."""
+        state = self._by_id.get(client_id)
+        return None if state is None else state.owner
 
     def make(self, client_id: str) -> SessionState:
         """Make one, of a client that has none."""

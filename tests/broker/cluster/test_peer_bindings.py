@@ -304,12 +304,8 @@ def test_notifications_of_any_kind_are_read():
     ],
 )
 def test_addresses_select_what_is_told(addresses, address, wanted):
-    text = subscription_filter(
-        addresses,
-        1,
-        management_address="activemq.management",
-        notification_address="activemq.notifications",
-    )
+    own = ("activemq.management", "activemq.notifications")
+    text = subscription_filter(addresses, 1, own=own)
     told = Message(
         "activemq.notifications",
         properties=(
