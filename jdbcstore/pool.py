@@ -10,9 +10,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from jdbcstore.nearest import nearest
 from jdbcstore.passwords import unmask
 from journal.errors import OptionError
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy
 
 from jdbcstore import passwords
-from jdbcstore.nearest import nearest
 from jdbcstore.urls import db2, derby, mssql, mysql, oracle, postgresql
 from journal.errors import OptionError
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

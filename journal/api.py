@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from typing_extensions import Buffer
 
@@ -257,6 +258,10 @@ class RecordDecoder(Protocol):
 
     def print_files(self, path: str, files: Iterable[FileView]) -> Iterator[str]:
         """Lines for every record of every file, in Artemis's words (`data print`)."""
+        ...
+
+    def beside(self, folder: Path) -> list[Path]:
+        """Folders that are not empty, and that the records of the journal in `folder` refer to."""
         ...
 
     def print_surviving(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -44,7 +44,7 @@ def manage(
 
     RESOURCE is `broker`, `queue.NAME`, `address.NAME` or another of the guide's; NAME is that of
     the operation or attribute. An argument is JSON where that fits the operation (5, true, null,
-    '{"a": 1}'), else a text. A negative number stands behind `--`.
+    '{"a": 1}'), else a text; '"5"' is always a text. A negative number stands behind `--`.
 
     The exit status is 1 if an operation answers false. One that asks (`is…`, `get…`) may do so.
     """
@@ -73,14 +73,18 @@ def _asked(
 def _value(argument: str) -> object:
     """What an argument means.
 
-    >>> _value("5"), _value('"5"'), _value("orders"), _value("colour = 'red'")
-    (5, '5', 'orders', "colour = 'red'")
+    >>> _value("5"), _value('"5"'), _value("NaN"), _value("colour = 'red'")
+    (5, '5', 'NaN', "colour = 'red'")
     """
     try:
-        value: object = json.loads(argument)
+        value: object = json.loads(argument, parse_constant=_no_number)
     except ValueError:
         return argument
     return value
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not of JSON")
 
 
 def _show(result: object, *, is_json: bool) -> None:

@@ -11,8 +11,8 @@ from broker.cli.connect import connected, connecting
 from broker.cli.names import named
 from broker.client import BrokerRefused
 from broker.model.counted_text import counted
-from broker.model.near_names import nearest
 from journal.commands.output import example
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from broker.model.connector_parameters import CONNECTOR_PARAMETERS
-from broker.model.near_names import nearest
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

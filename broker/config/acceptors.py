@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from broker.config.transport import TransportConfig, transports
 from broker.errors import BrokerError
-from broker.model.near_names import nearest
 from broker.protocols.registry import installed_protocols, read_parameters, unavailable
 from broker.settings.value_types import TEXTS
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
 from broker.config.errors import ConfigError
-from broker.model.near_names import nearest
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -26,8 +26,8 @@ from broker.config.cluster_connections import (
 )
 from broker.config.transport import parse_transport
 from broker.config.xml_fields import check_names
-from broker.model.near_names import nearest
 from broker.settings.value_types import BOOLEAN, INT, TEXT, ValueType, at_least, choice
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -36,6 +36,7 @@ from broker.settings.value_types import (
     choice,
     minus_one_or_more_than,
 )
+from broker.storage.layout import MESSAGES_FILES
 from journal.errors import OptionError
 from journal.extras import extra_of_url, missing_package
 from journal.options import JournalOptions, JournalType
@@ -51,7 +52,7 @@ __all__ = ["DatabaseStore", "PersistenceConfig", "Retention", "Store"]
 
 # BindingsJournal of Artemis: its own file size, always NIO, two files.
 BINDINGS_FILE_SIZE: Final = 1024 * 1024
-MESSAGES_PREFIX: Final = ("activemq-data", "amq")
+MESSAGES_PREFIX: Final = (MESSAGES_FILES, "amq")
 BINDINGS_PREFIX: Final = ("activemq-bindings", "bindings")
 MESSAGES_USER_VERSION: Final = 0
 

@@ -340,7 +340,7 @@ def _settings(options: InstanceOptions) -> str:
   <address-setting match="#">
     <dead-letter-address>DLQ</dead-letter-address>
     <expiry-address>ExpiryQueue</expiry-address>
-    <!-- Deliveries before a message goes to the dead letters; 0 or less: no limit. -->
+    <!-- Deliveries before a message goes to the dead letters; 0 or less: unlimited. -->
     <max-delivery-attempts>10</max-delivery-attempts>
     <redelivery-delay>0</redelivery-delay>
     <!-- -1: the address has no limit of its own. -->

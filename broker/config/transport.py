@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from broker.config.xml_fields import Context, check_names
-from broker.model.near_names import nearest
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

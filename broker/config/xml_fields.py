@@ -15,8 +15,8 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
-from broker.model.near_names import nearest
 from broker.settings.value_types import TEXT, ValueType
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

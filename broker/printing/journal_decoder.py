@@ -15,9 +15,11 @@ from broker.printing.describe import NULL_TEXT, describe, xid_text
 from broker.printing.json_view import JSON, json_view
 from broker.printing.print_counts import MessageCounts
 from broker.records.records import decode_prepared, decode_record
+from broker.storage.layout import LARGE_MESSAGES, MESSAGES_FILES, PAGING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from journal.data_print import LiveRecord, RecordFile, Transaction
 
@@ -35,6 +37,7 @@ class JournalDecoder:
         print_files(path, files) -> Iterator[str]
         print_surviving(committed, prepared, failed) -> Iterator[str]
         message_counts() -> MessageCounts
+        beside(folder) -> list[Path]
 
     None of them raises on damaged bytes, whatever they are.
     """
@@ -104,3 +107,10 @@ class JournalDecoder:
         `print_data.surviving_lines`.
         """
         return print_data.surviving_lines(committed, prepared, failed, self, safe=safe)
+
+    def beside(self, folder: Path) -> list[Path]:
+        """Give the folders of pages and large messages beside a message journal, if not empty."""
+        if next(folder.glob(f"{MESSAGES_FILES}-*"), None) is None:
+            return []
+        found = [folder.resolve().parent / name for name in (PAGING, *LARGE_MESSAGES)]
+        return [one for one in found if one.is_dir() and any(one.iterdir())]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ErrorCode
-from broker.model.near_names import nearest
 from broker.protocols.registry import (
     connected_elsewhere,
     installed_protocols,
@@ -16,6 +15,7 @@ from broker.protocols.registry import (
 )
 from broker.server.held import held_or_connected
 from broker.transport.acceptor import AcceptedProtocol
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -134,7 +134,7 @@ class AddressSettings:
     """Older form; Artemis does not use it either."""
     # Redelivery, dead letters, expiry.
     max_delivery_attempts: int = setting("max-delivery-attempts", "maxDeliveryAttempts", INT, 10)
-    """Deliveries after which a message goes to the dead letter address; 0 or less is no limit."""
+    """Deliveries after which a message goes to the dead letter address; 0 or less: unlimited."""
     message_counter_history_day_limit: int = setting(
         "message-counter-history-day-limit", "messageCounterHistoryDayLimit", INT, 0
     )

@@ -15,6 +15,7 @@ __all__ = [
     "BROKER_XML",
     "LARGE_MESSAGES",
     "MESSAGES",
+    "MESSAGES_FILES",
     "PAGING",
     "Layout",
     "first_folder",
@@ -27,6 +28,7 @@ BRIDGES: Final = Path("etc/bridges")  # A .toml for each JMS bridge.
 # Where Artemis and we keep them when nothing else is configured.
 BINDINGS: Final = "bindings"
 MESSAGES: Final = "journal"
+MESSAGES_FILES: Final = "activemq-data"  # How the names of its files begin.
 PAGING: Final = "paging"
 # Of Artemis's `create`, of its default without a word in broker.xml, and of our samples.
 LARGE_MESSAGES: Final = ("large-messages", "largemessages", "large")

@@ -11,8 +11,8 @@ import logging
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
-from jdbcstore.nearest import nearest
 from journal.errors import OptionError
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

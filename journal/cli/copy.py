@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from journal.cli.decoders import left_beside
 from journal.commands.engine_options import engine_options, shown_by
 from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from journal.tools.stored import StoredRecords
 
 __all__ = ["copy"]
-
-# Names of a broker's: the files of its message journal, and what is beside it in its data folder.
-_OF_MESSAGES = "activemq-data-"
-_REFERRED = ("paging", "large-messages", "largemessages", "large")
 
 
 @click.command(epilog=example("journal copy data/journal sqlite:///data/broker.db"))
@@ -99,23 +96,13 @@ def copy(
         )
     if report.present:
         say(f"{report.present} records and prepared transactions were there already")
-    left = () if is_url(source) else _left_beside(Path(source))
+    left = [] if is_url(source) else left_beside(Path(source))
     if left:
-        say(
-            f"not copied: {' and '.join(map(str, left))}: the pages and large messages of this "
-            "journal's broker are there; `broker data exp` takes all"
-        )
+        names = " and ".join(map(str, left))
+        say(f"not copied: {names}: records of this journal refer to what is there")
     if report.failed:
         say(f"{report.failed} failed transactions left out")
     return DAMAGED if any(not damage.torn for damage in records.damages) else 0
-
-
-def _left_beside(source: Path) -> tuple[Path, ...]:
-    """The folders with files beside a broker's message journal, which its records refer to."""
-    if next(source.glob(f"{_OF_MESSAGES}*"), None) is None:
-        return ()
-    beside = (source.resolve().parent / name for name in _REFERRED)
-    return tuple(one for one in beside if one.is_dir() and any(one.iterdir()))
 
 
 def _shown(records: StoredRecords, stack: ExitStack) -> Iterator[LiveRecord]:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, cast
 import click
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from journal.api import RecordDecoder
 
-__all__ = ["GROUP", "find_decoder"]
+__all__ = ["GROUP", "find_decoder", "left_beside"]
 
 GROUP = "quiver.journal.decoders"
 
@@ -32,3 +34,9 @@ def find_decoder(name: str | None) -> RecordDecoder:
         wanted = "which decoder?" if name is None else f"no decoder {name!r}"
         raise click.UsageError(f"{wanted} (known: {known}); choose with --decoder NAME")
     return cast("RecordDecoder", found[name].load()())
+
+
+def left_beside(folder: Path) -> list[Path]:
+    """What the records of the journal in this folder refer to, as far as a decoder knows them."""
+    decoders = [entry.load()() for entry in entry_points(group=GROUP)]
+    return [one for decoder in decoders for one in decoder.beside(folder)]

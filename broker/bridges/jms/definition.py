@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from broker.bridges.jms.errors import BridgeConfigError
 from broker.bridges.jms.options import ExactlyOnce, JMSBridgeOptions, QualityOfService
 from broker.bridges.jms.providers import Destination
+from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -189,5 +189,4 @@ def _taken(settings: dict[str, Any], name: str, kind: type) -> Any:  # noqa: ANN
 
 
 def _nearest(name: str, known: list[str]) -> str:
-    found = get_close_matches(name, known, n=1)
-    return f"; did you mean {found[0]!r}?" if found else f"; there are {', '.join(known)}"
+    return nearest(name, known) or f"; there are {', '.join(known)}"

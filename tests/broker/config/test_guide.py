@@ -1,4 +1,4 @@
-"""The fragments of docs/guide/address-settings.md are read, and do what the page says."""
+"""The fragments of docs/guide/address-settings.md are valid, and mean what the page says."""
 
 from broker.config.load import load
 from broker.options.from_config import broker_options
@@ -25,4 +25,7 @@ def test_every_setting_is_read(tmp_path):
     config = load(path)
 
     assert len(config.addressing.address_settings) == len(found) > 5
-    assert broker_options(config)
+    settings = broker_options(config).settings
+    orders, tried = settings.match("orders.eu"), settings.match("tried.it")
+    assert (orders.max_delivery_attempts, orders.redelivery_delay_ms) == (5, 1000)
+    assert (tried.max_size_bytes, tried.address_full_policy.name) == (102_400, "FAIL")

@@ -10,15 +10,21 @@ if TYPE_CHECKING:
 
 __all__ = ["nearest"]
 
-LIKENESS_MIN: Final = 0.6
+# Of difflib's ratio: a name less alike is not a misspelling of the other.
+LIKENESS_MIN: Final = 0.7
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str], shown: str = "{!r}") -> str:
     """Text that asks for the name most like this one; empty where none is near.
+
+    Args:
+        name: that is not known.
+        names: those that are.
+        shown: how the name stands in the text.
 
     >>> nearest("maxtotl", ["maxTotal", "lifo"]), nearest("colour", ["maxTotal", "lifo"])
     ("; did you mean 'maxTotal'?", '')
     """
     by_lower = {one.lower(): one for one in sorted(names)}
     found = difflib.get_close_matches(name.lower(), by_lower, 1, LIKENESS_MIN)
-    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
+    return f"; did you mean {shown.format(by_lower[found[0]])}?" if found else ""
