@@ -183,11 +183,8 @@ class ClusterConnection:
             environment.clock.now_ms,
             broker.scale_down_group,
         )
-        self._told_filter = subscription_filter(
-            config.address,
-            config.max_hops,
-            own=(broker.management_address, broker.notification_address),
-        )
+        untold = (broker.management_address, broker.notification_address)
+        self._told_filter = subscription_filter(config.address, config.max_hops, own=untold)
         self._seeking = Seeking(
             config,
             identity=self._identity,
@@ -196,6 +193,7 @@ class ClusterConnection:
             connectors=self._others,
             is_found=self._is_found,
             hear=topology.told,
+            lost=topology.lost,
         )
         self._task: asyncio.Task[None] | None = None
         self._made_s = asyncio.get_running_loop().time()

@@ -70,6 +70,7 @@ class Seeking:
         connectors: gives those that are configured, or discovered now.
         is_found: whether a connector needs not be looked for: it is that of a connected member.
         hear: called with what brokers say of the members.
+        lost: called with the node id of a broker whose connection was lost before its bridge came.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Seeking:
         connectors: Callable[[], Iterable[TransportConfiguration]],
         is_found: Callable[[TransportConfiguration], bool],
         hear: Callable[[Member | Departure], object],
+        lost: Callable[[str], object],
     ) -> None:
         self._config = config
         self._identity = identity
@@ -90,6 +92,7 @@ class Seeking:
         self._connectors = connectors
         self._is_found = is_found
         self._hear = hear
+        self._lost = lost
         self._reasons: dict[tuple[str, int], str] = {}
         # Places of this broker itself.
         self._own: set[tuple[str, int]] = set()
@@ -151,6 +154,8 @@ class Seeking:
             self._own.add(place)
         try:
             await self._stay(connector, connection)
+            if connection.is_ended and connection.node_id is not None:
+                self._lost(connection.node_id)
         finally:
             connection.fail(NotConnected("found"))
 

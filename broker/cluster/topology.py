@@ -134,13 +134,26 @@ class ClusterTopology:
             if known is not None:
                 self._merge(Departure(node_id, known.unique_event_id))
 
+    def lost(self, node_id: str) -> None:
+        """A connection that found a member is lost: it is gone, unless another one has it.
+
+        It has announced nothing, and if it is found again it is the one that it was.
+        """
+        if node_id in self._announced or node_id == self.node_id:
+            return
+        known = self._topology.forget(node_id)
+        if known is not None:
+            self._tell(Departure(node_id, known.unique_event_id))
+
     def _merge(self, statement: MemberUpdate | Departure) -> None:
         if not self._topology.merge(statement):
             return
         # The statement may say less than is known: the whole member is told.
         node_id = statement.node_id
         known = self._topology.member(node_id)
-        told = Departure(node_id, statement.unique_event_id) if known is None else known
+        self._tell(Departure(node_id, statement.unique_event_id) if known is None else known)
+
+    def _tell(self, told: Member | Departure) -> None:
         for listener in tuple(self._listeners):
             listener(told)
 

@@ -176,6 +176,13 @@ class Topology:
         state = self._nodes.get(node_id)
         return None if state is None or not state.is_there else state.member(node_id)
 
+    def forget(self, node_id: str) -> Member | None:
+        """Take out a member, and give it; what it says next counts, whatever its event id."""
+        known = self.member(node_id)
+        if known is not None:
+            del self._nodes[node_id]
+        return known
+
     def merge(self, statement: MemberUpdate | Departure) -> bool:
         """Take a statement; whether the member is another one now, came or went."""
         node_id = statement.node_id

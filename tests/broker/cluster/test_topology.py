@@ -8,6 +8,7 @@ import pytest
 
 from broker.client import AsyncClient
 from broker.cluster.cluster_manager import ClusterManager
+from broker.cluster.peer_bridge import PeerBridge
 from broker.cluster.topology import ClusterTopology as ToldTopology
 from broker.config.cluster import ClusterConfig, ClusterConnection
 from broker.config.core import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, SecurityConfig
@@ -40,6 +41,7 @@ from tests.broker.cluster.groups import (
     udp,
     until,
 )
+from tests.broker.cluster.mesh import Mesh
 from tests.interop.asynchronous import asynchronous
 from tests.servers import free_port
 
@@ -160,6 +162,22 @@ def members_of(broker):
 
 
 @needs_multicast
+@asynchronous
+async def test_a_member_that_was_found_and_never_reached_goes_with_its_connection(monkeypatch):
+    """It ends before a bridge has come to it: nothing else says that it is gone."""
+    monkeypatch.setattr(PeerBridge, "start", lambda self: None)
+    mesh = Mesh(2, links={0: [1], 1: []}, direct=True)
+    async with mesh.serving() as nodes:
+        for _ in range(2):  # It comes back as the one that it was.
+            await until(lambda: len(nodes[0].cluster.topology("").members) == 2)
+            (acceptor,) = nodes[1].acceptors
+            await acceptor.stop()
+            for connection in list(acceptor.connections):
+                connection.abort()
+            await until(lambda: len(nodes[0].cluster.topology("").members) == 1)
+            await acceptor.start()
+
+
 @asynchronous
 async def test_clients_connect_to_members(tmp_path):
     async with started(clustered(tmp_path)) as broker:
