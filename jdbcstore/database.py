@@ -12,7 +12,7 @@ from sqlalchemy.pool import QueuePool
 
 from jdbcstore.dialects import RawConnection, dialect_of
 from jdbcstore.environment import Environment
-from jdbcstore.errors import Fault, classify
+from jdbcstore.errors import Fault, classify, one_line
 from jdbcstore.pool import PoolOptions
 from jdbcstore.url import connection_url
 from journal.errors import OptionError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sqlalchemy import Connection, Engine
-    from sqlalchemy.pool import PoolProxiedConnection
+    from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, PoolResetState
 
     from jdbcstore.options import DatabaseStoreOptions
 
@@ -76,6 +76,7 @@ class Database:
                 url,
                 connect_args=self.dialect.connect_arguments(options.network_timeout_ms),
                 poolclass=QueuePool,
+                pool_reset_on_return=None,
                 **pool.engine_arguments(_POOL_TIMEOUT_S),
                 **self.dialect.engine_arguments(),
             )
@@ -96,6 +97,7 @@ class Database:
         self._first_statements = pool.first_statements
         event.listen(self.engine, "do_connect", self._open)
         event.listen(self.engine, "connect", self._set_up)
+        event.listen(self.engine, "reset", self._roll_back)
         if self.dialect.name == "sqlite":
             event.listen(self.engine, "begin", _begin_sqlite)
 
@@ -108,6 +110,20 @@ class Database:
         self.dialect.set_up(raw, self.options.network_timeout_ms)
         for statement in self._first_statements:
             _run(raw, statement)
+
+    def _roll_back(self, raw: Any, record: ConnectionPoolEntry, state: PoolResetState) -> None:  # noqa: ANN401 - as SQLAlchemy calls it.
+        """A connection comes back to the pool; one that has ended meanwhile leaves it.
+
+        SQLAlchemy's own way is the same, but logs a traceback for each connection when a database
+        is restarted.
+        """
+        if state.transaction_was_reset:
+            return
+        try:
+            self.engine.dialect.do_rollback(raw)
+        except Exception as error:  # noqa: BLE001 - drivers have their own.
+            log.info("a connection to the database has ended: %s", one_line(error))
+            record.invalidate(error)
 
     def connect(self, *, read_only: bool = False) -> Connection:
         """A connection of SQLAlchemy's, to be used in a `with` block.

@@ -27,7 +27,7 @@ from journal.errors import JournalClosed
 if TYPE_CHECKING:
     from jdbcstore.dialects.base import Dialect
 
-__all__ = ["Fault", "LeaseLost", "StatementCancelled", "classify", "fault_of_sqlstate"]
+__all__ = ["Fault", "LeaseLost", "StatementCancelled", "classify", "fault_of_sqlstate", "one_line"]
 
 
 class Fault(enum.Enum):
@@ -112,3 +112,8 @@ def classify(exception: BaseException, dialect: Dialect) -> Fault:
     if fault is Fault.FATAL and isinstance(exception, OSError):
         return Fault.LOST  # A socket's error that the driver passed on: refused, reset, timed out.
     return fault
+
+
+def one_line(error: Exception) -> str:
+    """What a driver says, without the statement."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())[:300]

@@ -22,7 +22,7 @@ import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from jdbcstore.batch import Batch
-from jdbcstore.errors import Fault, LeaseLost
+from jdbcstore.errors import Fault, LeaseLost, one_line
 from journal.errors import JournalError, JournalIOError
 
 if TYPE_CHECKING:
@@ -185,11 +185,6 @@ class ReconnectingWriter:
         except JournalIOError as error:
             log.warning("the lease is in doubt: %s", error)
             return True  # Asked again by the fence of the next try.
-
-
-def one_line(error: Exception) -> str:
-    """What a driver says, without the statement."""
-    return " ".join(str(getattr(error, "orig", None) or error).split())[:300]
 
 
 def as_io_error(error: Exception) -> JournalIOError:

@@ -116,6 +116,7 @@ class ToldClient:
         remote: where it is.
         connection: its connection's id there.
         distance: from the peer of the broker that it is connected to.
+        at_ms: when it came, by that peer's clock.
     """
 
     client_id: str
@@ -123,6 +124,7 @@ class ToldClient:
     remote: str | None = None
     connection: str | None = None
     distance: int = 0
+    at_ms: int = 0
 
 
 def read_told(message: Message) -> Told | ToldGroup | ToldClient | None:
@@ -171,6 +173,7 @@ def _read_client(message: Message) -> ToldClient | None:
         _text(message, "_AMQ_RemoteAddress"),
         _text(message, "_AMQ_ConnectionName"),
         _number(message.get("_AMQ_Distance")),
+        _number(message.get("_AMQ_NotifTimestamp")),
     )
 
 

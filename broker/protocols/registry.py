@@ -110,7 +110,7 @@ class ProtocolManager(Protocol):
         """From time to time, for what belongs to no open connection: lost sessions, say."""
 
     # `scan_sessions()` is had by those whose sessions outlive connections, and expire;
-    # `connected_elsewhere(client_id)` by those where an id is connected once in a cluster.
+    # `connected_elsewhere(client_id, at_ms)` by those where an id is connected once in a cluster.
 
 
 class ProtocolManagerFactory(Protocol):
@@ -158,11 +158,11 @@ def scan_sessions(manager: ProtocolManager) -> None:
         scan()
 
 
-def connected_elsewhere(manager: ProtocolManager, client_id: str) -> None:
+def connected_elsewhere(manager: ProtocolManager, client_id: str, at_ms: int) -> None:
     """A client has come to another broker; nothing where an id may be connected more than once."""
     tell = getattr(manager, "connected_elsewhere", None)
     if tell is not None:
-        tell(client_id)
+        tell(client_id, at_ms)
 
 
 def installed_protocols() -> dict[str, ProtocolManagerFactory]:

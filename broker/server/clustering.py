@@ -51,7 +51,8 @@ class Clustering:
         bridging: what bridges ask.
         node_id: of the broker.
         recorded: what the start found in the bindings journal.
-        connected_elsewhere: told the protocol and id of a client that another broker has now.
+        connected_elsewhere: told the protocol and id of a client that has come to another broker,
+            and when.
 
     Attributes:
         bridging: as given.
@@ -68,7 +69,7 @@ class Clustering:
         bridging: Bridging,
         node_id: str,
         recorded: Iterable[tuple[int, WireRecord]],
-        connected_elsewhere: Callable[[str, str], object],
+        connected_elsewhere: Callable[[str, str, int], object],
     ) -> None:
         # A broker without cluster connections does not load them.
         from broker.cluster.groups import ClusterGroups
@@ -181,7 +182,7 @@ class Clustering:
 
         Brokers behind this one are told, too.
         """
-        self._connected_elsewhere(told.protocol, told.client_id)
+        self._connected_elsewhere(told.protocol, told.client_id, told.at_ms)
         self._parts.notifications.session_elsewhere(
             told.client_id, told.protocol, told.remote, told.connection, told.distance + 1
         )

@@ -128,11 +128,11 @@ class Protocols:
         for manager in self._managers.values():
             scan_sessions(manager)
 
-    def connected_elsewhere(self, protocol: str, client_id: str) -> None:
-        """A client has come to another broker of the cluster, by its id and protocol."""
+    def connected_elsewhere(self, protocol: str, client_id: str, at_ms: int) -> None:
+        """A client has come to another broker of the cluster, at that time by its clock."""
         for name, manager in self._managers.items():
             if protocol.startswith(name):
-                connected_elsewhere(manager, client_id)
+                connected_elsewhere(manager, client_id, at_ms)
 
     def disconnect_all(self) -> None:
         """The broker stops: tell every client, then close."""

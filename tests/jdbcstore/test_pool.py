@@ -1,3 +1,4 @@
+import logging
 import threading
 
 import pytest
@@ -73,6 +74,19 @@ def test_the_first_statements_run_on_each_connection(open_database):
     with database.connect() as connection:
         assert connection.execute(sqlalchemy.text("PRAGMA cache_size")).scalar_one() == 77
         assert connection.execute(sqlalchemy.text("PRAGMA temp_store")).scalar_one() == 2
+
+
+def test_a_connection_that_has_ended_is_one_line_of_the_log(open_database, caplog):
+    database = open_database()
+    caplog.set_level(logging.INFO)
+    with database.raw() as raw:
+        raw.close()
+    with database.raw() as raw:
+        raw.cursor().execute("SELECT 1")
+
+    (found,) = [one for one in caplog.records if one.levelno >= logging.INFO]
+    assert found.getMessage().startswith("a connection to the database has ended: ")
+    assert found.exc_info is None
 
 
 def test_no_more_connections_than_allowed(open_database):

@@ -423,6 +423,11 @@ class MqttConnection:
         # Where it was ending its socket may be there still.
         self._leave()
 
+    @property
+    def connected_ms(self) -> int:
+        """When the client came, ms since 1970."""
+        return 0 if self._session is None else self._session.created_ms
+
     def _subscription_ended(self, why: str) -> None:
         """The broker has ended a subscription: the client takes it up again when it comes back."""
         if not self._flow.is_ending:

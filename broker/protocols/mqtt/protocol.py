@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.protocols.mqtt.handler import MqttConnection
 from broker.protocols.mqtt.session_states import SessionStates
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from broker.protocols.mqtt.session_state import SessionState
     from broker.protocols.peer import Peer, Sessions
 
-__all__ = ["MqttProtocol"]
+__all__ = ["LATE_MS", "MqttProtocol"]
+
+# What another broker tells may be late: the client has come here from there since. The clocks of
+# brokers agree so far; where they do not, a client that is disconnected connects again.
+LATE_MS: Final = 5000
 
 
 class MqttProtocol:
@@ -46,13 +50,13 @@ class MqttProtocol:
         self.states.send_due()
         self.states.expire()
 
-    def connected_elsewhere(self, client_id: str) -> None:
+    def connected_elsewhere(self, client_id: str, at_ms: int) -> None:
         """The client has come to another broker of the cluster: its connection here ends.
 
         Its session stays, as long as it says.
         """
         owner = self.states.owner(client_id)
-        if owner is not None:
+        if owner is not None and not 0 < owner.connected_ms - at_ms <= LATE_MS:
             owner.taken_over()
 
     def _send_will(self, state: SessionState) -> None:

@@ -29,6 +29,10 @@ class Owner(Protocol):
     def taken_over(self) -> None:
         """Another connection has the client's session from now on: end."""
 
+    @property
+    def connected_ms(self) -> int:
+        """When the client came, ms since 1970."""
+
 
 @dataclass(slots=True)
 class Subscribed:

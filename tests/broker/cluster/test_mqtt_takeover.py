@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from broker.protocols.mqtt.packets import Version
+from broker.protocols.mqtt.protocol import LATE_MS
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from tests.broker.bridges.two_brokers import session_of
 from tests.broker.cluster.mesh import Mesh, is_told, until
@@ -40,6 +41,20 @@ async def test_a_client_is_connected_to_one_node(version):
         # And back.
         async with Mqtt.of(nodes[0], "c", version) as third:
             await third.settle()
+
+
+@asynchronous
+async def test_late_news_of_where_a_client_was_ends_nothing():
+    async with Mesh(1).serving() as (node,), Mqtt.of(node, "c") as client:
+        (at_ms,) = [one.created_ms for one in node.clients.sessions.values() if is_mqtt(one)]
+        manager = node._activation._protocols._managers["MQTT"]
+        manager.connected_elsewhere("c", at_ms - 1)
+        manager.connected_elsewhere("c", at_ms - LATE_MS)
+        manager.connected_elsewhere("another", at_ms)
+        await client.settle()
+        # It came there in the same millisecond, or clocks differ: it will come again.
+        manager.connected_elsewhere("c", at_ms)
+        assert await client.is_closed(ReasonCode.SESSION_TAKEN_OVER)
 
 
 @asynchronous
