@@ -50,7 +50,8 @@ class Channel:
         self.window_size = window_size
         self.last_handled = -1
         self._handled_size = 0
-        self._unconfirmed: deque[bytes] = deque()
+        # None where nothing is counted: an empty deque takes more than 600 bytes.
+        self._unconfirmed: deque[bytes] | None = deque() if window_size != -1 else None
         self._first_unconfirmed = 0
 
     @property
@@ -72,7 +73,7 @@ class Channel:
 
     def send_frame(self, frame: bytes, is_confirmed: bool) -> None:
         """Write a whole frame."""
-        if is_confirmed and self.window_size != -1:
+        if is_confirmed and self._unconfirmed is not None:
             self._unconfirmed.append(frame)
         connection = self.connection
         if connection is not None:
@@ -97,16 +98,19 @@ class Channel:
 
     def confirmed(self, command_id: int) -> None:
         """The peer has handled our packets up to this number: they are forgotten."""
-        count = min(command_id + 1 - self._first_unconfirmed, len(self._unconfirmed))
+        unconfirmed = self._unconfirmed
+        if unconfirmed is None:
+            return
+        count = min(command_id + 1 - self._first_unconfirmed, len(unconfirmed))
         for _ in range(count):
-            self._unconfirmed.popleft()
+            unconfirmed.popleft()
         if count > 0:
             self._first_unconfirmed += count
 
     def give_up(self) -> None:
         """It cannot be taken up any more: with its connection the session ends."""
         self.window_size = -1
-        self._unconfirmed.clear()
+        self._unconfirmed = None
 
     def reattach(self, connection: Peer, version: int, last_confirmed: int) -> None:
         """Go on, on a new connection, behind what the peer says it has handled."""
@@ -117,5 +121,5 @@ class Channel:
     def resend(self) -> None:
         """Write again what the peer has not handled."""
         assert self.connection is not None, "it was taken up"
-        for frame in self._unconfirmed:
+        for frame in self._unconfirmed or ():
             self.connection.write(frame)

@@ -130,10 +130,6 @@ class ClientWork:
         self._connection = connection
         self.client_id = connection.client_id
         self.is_fault_tolerant = connection.is_fault_tolerant
-        self.hold = connection.hold
-        self.resume = connection.resume
-        self.attempt = connection.attempt
-        self.waits = connection.waits
         self._info = info
         self._temporary: set[str] = set()
         self._temporary_destinations: dict[c.ActiveMQDestination, c.DestinationInfo] = {}
@@ -190,6 +186,22 @@ class ClientWork:
             return True
         # What a broker says, or a client says to one that is none of ours, is without effect.
         return False
+
+    def hold(self, then: Callable[[], object]) -> None:
+        """Look at no frame until resume(), which begins by calling `then()`."""
+        self._connection.hold(then)
+
+    def resume(self) -> None:
+        """Go on with the frame that was held."""
+        self._connection.resume()
+
+    def attempt(self, command: c.Command, step: Callable[[], object]) -> None:
+        """Do a step of a command, or refuse it."""
+        self._connection.attempt(command, step)
+
+    def waits(self, message: c.ActiveMQMessage, *, is_waiting: bool) -> None:
+        """A message waits for room, or does no longer."""
+        self._connection.waits(message, is_waiting=is_waiting)
 
     def sent(self, message: c.ActiveMQMessage, session: Session, size: int) -> None:
         """Answer a message once it is durable."""

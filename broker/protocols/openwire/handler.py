@@ -89,11 +89,6 @@ class OpenWireConnection:
         self.user: str | None = None
         self.is_fault_tolerant = False
         self._reader = FrameReader(_UNKNOWN_FRAME_MAX)
-        self._ours = own_wire_format(
-            max_inactivity_ms=parameters["maxInactivityDuration"],
-            initial_delay_ms=parameters["maxInactivityDurationInitalDelay"],
-            max_frame_size=parameters["maxFrameSize"],
-        )
         self._agreed: Agreement | None = None
         self._inactivity = Inactivity(
             peer, sessions, asyncio.get_running_loop(), self._keep_alive, parameters
@@ -102,11 +97,25 @@ class OpenWireConnection:
         self._connection_info: c.ConnectionInfo | None = None
         # A step that was held refuses its command by itself.
         self._flow = Flow(peer, self._take_next, lambda step: step())
-        self.hold = self._flow.hold
-        self.resume = self._flow.resume
-        self.pause = self._flow.pause
-        self.go_on = self._flow.go_on
-        peer.write(self._ours.encode())
+        peer.write(self._wire_format().encode())
+
+    # Methods bound once for each connection would be a quarter of a KiB.
+
+    def hold(self, then: Callable[[], object]) -> None:
+        """Look at no frame until resume(), which begins by calling `then()`."""
+        self._flow.hold(then)
+
+    def resume(self) -> None:
+        """Go on with the frame that was held."""
+        self._flow.resume()
+
+    def pause(self) -> None:
+        """The peer does not read."""
+        self._flow.pause()
+
+    def go_on(self) -> None:
+        """The peer reads again."""
+        self._flow.go_on()
 
     @property
     def origin(self) -> Origin:
@@ -165,8 +174,16 @@ class OpenWireConnection:
                 OpenWireError(f"a {type(command).__name__} is not a command", IO_ERROR), None
             )
 
+    def _wire_format(self) -> WireFormatInfo:
+        parameters = self.parameters
+        return own_wire_format(
+            max_inactivity_ms=parameters["maxInactivityDuration"],
+            initial_delay_ms=parameters["maxInactivityDurationInitalDelay"],
+            max_frame_size=parameters["maxFrameSize"],
+        )
+
     def _agree(self, theirs: WireFormatInfo) -> None:
-        agreed = self._agreed = Agreement(self._ours, theirs)
+        agreed = self._agreed = Agreement(self._wire_format(), theirs)
         self._inactivity.agreed(agreed)
         peer = self._peer
         self.send(

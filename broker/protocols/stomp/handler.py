@@ -110,14 +110,28 @@ class StompConnection:
         self._session_count = 0
         self._user: str | None = None
         self._temporary: set[str] = set()
-        # What is being looked at, or was last.
-        self._frame: Frame | None = None
+        # That of the frame that is being looked at, or was last.
+        self._receipt: str | None = None
         # It is ending after a DISCONNECT, or an error that ended it.
         self._flow = Flow(peer, self._take_next, self._attempt)
-        self.hold = self._flow.hold
-        self.resume = self._flow.resume
-        self.pause = self._flow.pause
-        self.go_on = self._flow.go_on
+
+    # Methods bound once for each connection would be a quarter of a KiB.
+
+    def hold(self, then: Callable[[], object]) -> None:
+        """Take no frame until resume(), which begins by calling `then()`."""
+        self._flow.hold(then)
+
+    def resume(self) -> None:
+        """Go on with the frame that was held."""
+        self._flow.resume()
+
+    def pause(self) -> None:
+        """The peer does not read."""
+        self._flow.pause()
+
+    def go_on(self) -> None:
+        """The peer reads again."""
+        self._flow.go_on()
 
     @property
     def origin(self) -> Origin:
@@ -145,7 +159,7 @@ class StompConnection:
             found = self._reader.next()
         except StompError as error:
             # Bytes that are not a frame.
-            self._frame = None
+            self._receipt = None
             self._refuse(error)
             return False
         if found is None:
@@ -153,8 +167,8 @@ class StompConnection:
         if isinstance(found, Part):
             self._attempt(self._append, found)
         else:
-            self._frame = found
-            self._attempt(self._take)
+            self._receipt = found.headers.get("receipt")
+            self._attempt(self._take, found)
         return True
 
     def _attempt(self, step: Callable[..., object], *arguments: object) -> None:
@@ -168,9 +182,7 @@ class StompConnection:
         except JournalError as error:
             self._refuse(StompError(f"AMQ229133: {error}"))
 
-    def _take(self) -> None:
-        frame = self._frame
-        assert frame is not None, "there is one"
+    def _take(self, frame: Frame) -> None:
         command = frame.command
         if self._session is None and command not in ("CONNECT", "STOMP"):
             raise StompError("AMQ339008: Connection has not been established.", closes=True)
@@ -189,8 +201,7 @@ class StompConnection:
 
     def _refuse(self, error: StompError) -> None:
         """Answer a frame by an ERROR, behind the answers to those before it."""
-        frame = self._frame
-        self._end_with(error, None if frame is None else frame.headers.get("receipt"))
+        self._end_with(error, self._receipt)
 
     def _end_with(self, error: StompError, receipt: str | None = None) -> None:
         """Send an ERROR; from then on no frame is looked at, where it closes the connection."""

@@ -6,6 +6,7 @@ SEND ─▶ destination there? ─▶ room at its address? ─▶ message ─▶
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.errors import BrokerError
@@ -88,7 +89,7 @@ class Sends:
         self._upload: Upload | None = None
         self._frame: Frame | None = None
 
-    def send(self, frame: Frame, go_on: Callable[[], object]) -> None:
+    def send(self, frame: Frame, go_on: Callable[[Frame], object]) -> None:
         """Take a SEND; the body of a streamed one is still to come.
 
         Args:
@@ -105,7 +106,7 @@ class Sends:
             session = self._transactions.session(transaction)
         try:
             destination = self._destinations.for_sending(headers)
-            if not has_room(session, destination.name, self._connection, go_on):
+            if not has_room(session, destination.name, self._connection, partial(go_on, frame)):
                 return
             if frame.is_streamed:
                 self._begin(session, frame, self._message(frame, destination, _BYTES, b"", 0))
