@@ -16,12 +16,13 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import broker_error
 from broker.model.address import split_fqqn
+from broker.model.counted_text import counted
 from broker.queues.memory import AddressMemory
+from broker.rare_lines import RareLines
 from broker.settings.policies import AddressFullPolicy, DiskFullPolicy, PageFullPolicy
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from broker.queues.memory import GlobalMemory
 
 __all__ = ["FlowControl"]
-
-log = logging.getLogger("broker")
 
 
 class _Address(Protocol):
@@ -66,6 +65,7 @@ class FlowControl:
         memory: of all of them together.
         pages: of addresses that have any, by name.
         counters: for metrics.
+        clock_s: seconds that never jump.
         management_address: that has no limits; None without management.
     """
 
@@ -77,6 +77,7 @@ class FlowControl:
         memory: GlobalMemory,
         pages: Mapping[str, _Pages],
         counters: Counters,
+        clock_s: Callable[[], float],
         management_address: str | None = None,
     ) -> None:
         self._settings = settings
@@ -85,8 +86,7 @@ class FlowControl:
         self._pages = pages
         self._counters = counters
         self._management_address = management_address
-        # Addresses of which it was said that their messages are dropped.
-        self._told: set[str] = set()
+        self._lines = RareLines(clock_s)
 
     def admits(self, address: str, message: Message) -> bool:
         """Whether an address takes one more message; false where it drops it silently.
@@ -101,6 +101,7 @@ class FlowControl:
         if memory.broker.is_disk_full:
             disk_policy = self._settings.match(address).disk_full_policy
             if disk_policy is DiskFullPolicy.FAIL:
+                self._tell_refused(address, "the disk")
                 raise broker_error("address_is_full", f'Address "{address}" is full: the disk is')
             if disk_policy is DiskFullPolicy.DROP:
                 return self._drop(address, "the disk")
@@ -114,16 +115,21 @@ class FlowControl:
             if policy is AddressFullPolicy.DROP:
                 return self._drop(address, "its memory")
             if policy is AddressFullPolicy.FAIL:
-                raise self._full(address, message)
+                raise self._full(address, "its memory", message)
         return True
 
     def _without_page(self, address: str, message: Message) -> bool:
         if self._settings.match(address).page_full_policy is PageFullPolicy.FAIL:
-            raise self._full(address, message)
+            raise self._full(address, "what it may have in pages", message)
         return self._drop(address, "what it may have in pages")
 
-    @staticmethod
-    def _full(address: str, message: Message) -> Exception:
+    def _tell_refused(self, address: str, what: str) -> None:
+        self._lines.warn(
+            address, "messages sent to address %s are refused: %s is full", address, what
+        )
+
+    def _full(self, address: str, what: str, message: Message) -> Exception:
+        self._tell_refused(address, what)
         return broker_error(
             "address_is_full",
             f'Address "{address}" is full. Message encode size = {message.encoded_size}B',
@@ -131,13 +137,12 @@ class FlowControl:
 
     def _drop(self, address: str, what: str) -> bool:
         self._counters.dropped += 1
-        if address not in self._told:
-            self._told.add(address)
-            log.warning(
-                "AMQ222039: Messages sent to address '%s' are being dropped: %s is full",
-                address,
-                what,
-            )
+        self._lines.warn(
+            address,
+            "AMQ222039: Messages sent to address '%s' are being dropped: %s is full",
+            address,
+            what,
+        )
         return False
 
     def request_credits(self, name: str, grant: Callable[[bool], object]) -> None:
@@ -160,8 +165,23 @@ class FlowControl:
         if not (memory.broker.is_disk_full or memory.is_full or memory.is_blocked):
             grant(False)
         elif memory.is_failing:
+            self._tell_refused(address, "the disk" if memory.broker.is_disk_full else "its memory")
             grant(True)
         elif memory.is_blocking:
+            self._lines.warn(
+                address,
+                "AMQ222183: Blocking message production on address '%s': %s",
+                address,
+                self._why_blocked(memory),
+            )
             memory.when_there_is_room(lambda: grant(False))
         else:
             grant(False)
+
+    @staticmethod
+    def _why_blocked(memory: AddressMemory) -> str:
+        if memory.is_blocked:
+            return "an operator has blocked it"
+        if memory.broker.is_disk_full:
+            return "the disk is full"
+        return f"its memory is full, with {counted(memory.count, 'message')} of {memory.size} bytes"

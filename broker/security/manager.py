@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from broker.errors import BrokerError, broker_error
 from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
+from broker.rare_lines import RareLines
 from broker.security.cluster_user import is_default_pair
 from broker.security.counts import SecurityCounts
 from broker.security.permission import Permission, RoleTable
@@ -128,6 +129,7 @@ class SecurityManager:
         interval_s = invalidation_interval_ms / 1000
         self._logins: _Cache[Subject | None] = _Cache(authentication_cache_size, interval_s, clock)
         self._answers: _Cache[bool] = _Cache(authorization_cache_size, interval_s, clock)
+        self._lines = RareLines(clock)
 
     def authenticate(
         self, name: str | None, password: str | None, principal: str | None = None
@@ -248,11 +250,13 @@ class SecurityManager:
             BrokerError: SECURITY_EXCEPTION.
         """
         if not self.is_allowed(subject, permission, name):
-            raise broker_error(
+            error = broker_error(
                 "no_permission",
                 f"User: {subject.name} does not have permission='{permission.name}' on "
                 f"{_place(name)}",
             )
+            self._lines.warn((subject.name, permission, name), "refused: %s", error.text)
+            raise error
         if not self.enabled or subject.is_cluster:
             return math.inf
         return self._answers.until((subject.roles, permission, name))

@@ -211,6 +211,7 @@ def compose(
         memory=addresses.memory,
         pages={} if paging is None else paging.stores,
         counters=counters,
+        clock_s=environment.clock.monotonic_s,
         management_address=options.management.address,
     )
     retroactive = addresses.listener = Retroactive(

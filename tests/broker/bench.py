@@ -215,6 +215,7 @@ class Bench:
             memory=self.addresses.memory,
             pages={},
             counters=self.counters,
+            clock_s=lambda: 0.0,
             management_address=management_address,
         )
         self.administration = Administration(self.addresses, settings)

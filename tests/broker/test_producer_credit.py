@@ -22,7 +22,7 @@ def acknowledge(sink, count=1):
         sink.session.acknowledge(0, one.message_id, done, is_individual=True)
 
 
-def test_block_holds_credits_back_until_there_is_room(bench):
+def test_block_holds_credits_back_until_there_is_room(bench, caplog):
     bench.set(max_size_messages=2, address_full_policy=AddressFullPolicy.BLOCK)
     session, granted = bench.session(), []
     session.request_credits("q", granted.append)
@@ -30,17 +30,22 @@ def test_block_holds_credits_back_until_there_is_room(bench):
         # What was within the credits is taken.
         session.send(message(), done)
     session.request_credits("q", granted.append)
+    session.request_credits("q", granted.append)
     assert granted == [False]
+    told = (
+        "AMQ222183: Blocking message production on address 'q': its memory is full, with 3 messages"
+    )
+    assert [one[: len(told)] for one in caplog.messages] == [told]
 
     sink = bench.consume()
     for one in sink.got[:2]:
         assert granted == [False]
         sink.session.acknowledge(0, one.message_id, done, is_individual=True)
 
-    assert granted == [False, False]
+    assert granted == [False, False, False]
 
 
-def test_fail_refuses_messages_and_credits(bench):
+def test_fail_refuses_messages_and_credits(bench, caplog):
     bench.set(max_size_messages=1, address_full_policy=AddressFullPolicy.FAIL)
     session, granted = bench.session(), []
     session.send(message(), done)
@@ -51,10 +56,11 @@ def test_fail_refuses_messages_and_credits(bench):
 
     assert refusal.value.code is ErrorCode.ADDRESS_FULL
     assert granted == [True]
+    assert caplog.messages == ["messages sent to address q are refused: its memory is full"]
     assert bench.addresses.queues["q"].message_count == 1
 
 
-def test_drop_takes_and_forgets(bench):
+def test_drop_takes_and_forgets(bench, caplog):
     bench.set(max_size_messages=1, address_full_policy=AddressFullPolicy.DROP)
     answers = Answers()
     for _ in range(3):
@@ -63,6 +69,8 @@ def test_drop_takes_and_forgets(bench):
     assert answers.errors == [None] * 3
     assert bench.addresses.queues["q"].message_count == 1
     assert bench.counters.dropped == 2
+    told = "AMQ222039: Messages sent to address 'q' are being dropped: its memory is full"
+    assert caplog.messages == [told]
 
 
 def test_the_broker_as_a_whole_may_be_full(bench):

@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # The rooms of the broker, and the files beside them, the lowest first: each uses what stands before
 # it, for types as well. `ports` has the Protocols by which rooms use what stands above them.
 ROOMS = (
-    *("environment", "errors", "entry_points", "model", "records", "settings", "selector"),
+    *("environment", "errors", "entry_points", "rare_lines"),
+    *("model", "records", "settings", "selector"),
     *("security", "storage", "printing", "ports", "queues", "paging", "transactions"),
     *("notifications", "routing", "recovery"),
     *("sessions", "discovery", "protocols", "client", "transport", "config", "options"),
