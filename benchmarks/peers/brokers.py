@@ -27,11 +27,11 @@ from tests.interop.jms.client import COPY, cache_folder, jar
 from tests.servers import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tests.servers import Database
 
-__all__ = ["BROKERS", "Broker", "Kind", "Unavailable", "artemis", "ours"]
+__all__ = ["BROKERS", "Broker", "Kind", "Unavailable", "artemis", "java_client", "ours"]
 
 JAVA = Path(__file__).parent / "java"
 START_TIMEOUT_S = 120
@@ -180,18 +180,24 @@ class Kind:
             jars = [self._jars() / "*"]
         else:
             jars = [_fetched(artifact) for artifact in self._artifacts] or [jar()]
-        sources = [JAVA / "Load.java", JAVA / f"{self._client}.java"]
-        path = ":".join(map(str, jars))
-        state = max(source.stat().st_mtime_ns for source in sources)
-        built = into(
-            Path(tempfile.gettempdir()) / f"quiver-{self._client}-{state}",
-            f"compiling {self._client}.java",
-            [tool("javac"), "-d", "{}", "-cp", path, *map(str, sources)],
-        )
-        return [
-            *(tool("java"), "-Xmx512m", "-cp", f"{built}:{path}", self._client),
-            *(self._uri.format(port), *self._account),
-        ]
+        return [*java_client(self._client, jars), self._uri.format(port), *self._account]
+
+
+def java_client(name: str, jars: Sequence[Path], *options: str) -> list[str]:
+    """Compile a program of java/ against jars; its command, without arguments.
+
+    Raises:
+        Unavailable: no Java, or it does not compile.
+    """
+    sources = [JAVA / "Load.java", JAVA / f"{name}.java"]
+    path = ":".join(map(str, jars))
+    state = max(source.stat().st_mtime_ns for source in sources)
+    built = into(
+        Path(tempfile.gettempdir()) / f"quiver-{name}-{state}",
+        f"compiling {name}.java",
+        [tool("javac"), "-d", "{}", "-cp", path, *map(str, sources)],
+    )
+    return [tool("java"), "-Xmx512m", *options, "-cp", f"{built}:{path}", name]
 
 
 def _fetched(artifact: str) -> Path:

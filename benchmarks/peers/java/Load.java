@@ -62,6 +62,12 @@ abstract class Load {
         received.incrementAndGet();
     }
 
+    /** Say why there is no figure, and end. */
+    static void fail(Throwable error) {
+        error.printStackTrace();
+        System.exit(1);
+    }
+
     final void run() throws Exception {
         CountDownLatch ready = new CountDownLatch(producers);
         for (int i = 0; i < producers; i++) {
@@ -133,8 +139,7 @@ abstract class Load {
             }
         } catch (Throwable error) {
             if (!ended) {
-                error.printStackTrace();
-                System.exit(1);
+                fail(error);
             }
         }
     }
