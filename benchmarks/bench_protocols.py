@@ -1,14 +1,22 @@
-"""Our broker beside others by STOMP, in one run: the same client drives all of them, in turn.
+"""Our broker beside others by a wire protocol, in one run: the same client drives all, in turn.
 
-    python -m benchmarks.bench_stomp [--only TITLE] [--brokers artemis,rabbitmq] [--rounds 3]
-        [--warm 5] [--seconds 4] [--folder DIR]
+    python -m benchmarks.bench_protocols --protocol stomp|mqtt [--only TITLE]
+        [--brokers artemis,rabbitmq] [--rounds 3] [--warm 5] [--seconds 4] [--folder DIR]
 
-Pairs of a producer and a consumer have a queue each; bodies are of 1 KiB; each SEND asks for a
-receipt and consumers acknowledge by themselves (peers/stomp_load.py, one process for all pairs).
+Pairs of a producer and a consumer have a queue or topic each; bodies are of 1 KiB. One process has
+all pairs. By STOMP each SEND asks for a receipt and consumers acknowledge by themselves
+(peers/stomp_load.py). By MQTT producers publish at QoS 1. Consumers are at QoS 1 with a session
+that stays, and at QoS 0 where it is not durable (peers/mqtt_load.py). A fan-out is at QoS 0, with
+bodies of 100 bytes. It is held back so that no broker drops a message (peers/mqtt_fan_out.py).
+
 Shown are messages a second that were confirmed, and received, and the 99th percentile of the time
-to a receipt, medians of the rounds; then the ratios within each round, ours over theirs. Artemis
-journals by ASYNCIO with the timer that its own calibration finds; RabbitMQ is the system's, with
-its plugin. At a given rate all have the same load, and what counts is the tail.
+to a confirmation, medians of the rounds; then the ratios within each round, ours over theirs. A
+fan-out compares what was received; confirmed are messages that all consumers have. At a given rate
+all have the same load, and what counts is the tail.
+
+Artemis journals by ASYNCIO with the timer that its own calibration finds; RabbitMQ is the system's,
+with its plugin. Mosquitto and NATS confirm before anything is synced, and Mosquitto before anything
+is written. Who is started how is in peers/protocols.py.
 """
 
 from __future__ import annotations
@@ -18,81 +26,33 @@ import json
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.peers.brokers import PASSWORD, USER, Unavailable, artemis, ours, rabbitmq
-from tests.servers import free_port
-
-if TYPE_CHECKING:
-    from benchmarks.peers.process import Broker
-
-BODY_SIZE = 1024
-OURS = "ours"
+from benchmarks.peers.brokers import Unavailable
+from benchmarks.peers.load import raise_file_limit
+from benchmarks.peers.protocols import OURS, PROTOCOLS, Case, Protocol
 
 
-class Case(NamedTuple):
-    """What producers do: how many, sends of each that wait for a receipt, and what is sent."""
-
-    title: str
-    pairs: int
-    window: int
-    durable: bool
-    # What is asked for, ours over theirs, by the name of the broker.
-    targets: dict[str, float]
-    rate: int = 0
-
-
-TARGETS = {"artemis": 1.5, "rabbitmq": 1.0}
-CASES = (
-    Case("1 one at a time", 1, 1, True, TARGETS),
-    Case("1, 256 in flight", 1, 256, True, TARGETS),
-    Case("16 one at a time", 16, 1, True, TARGETS),
-    Case("16, 64 in flight each", 16, 64, True, TARGETS),
-    Case("1, 256 in flight, not durable", 1, 256, False, {}),
-    Case("16, 64 in flight each, not durable", 16, 64, False, {}),
-    Case("1, 2,000 a second", 1, 256, True, {}, 2000),
-)
-
-
-class Started(NamedTuple):
-    """A broker that runs, and how a client gets in."""
-
-    broker: Broker
-    port: int
-    user: str
-    password: str
-
-
-def started(name: str, folder: Path) -> Started:
-    """Start a broker in a folder."""
-    if name == "rabbitmq":
-        port = free_port()
-        return Started(rabbitmq(folder, None, port), port, "guest", "guest")
-    broker = ours(folder, None) if name == OURS else artemis(folder, None)
-    return Started(broker, broker.port, USER, PASSWORD)
-
-
-def run(name: str, case: Case, arguments: argparse.Namespace) -> dict[str, float]:
+def run(
+    protocol: Protocol, name: str, case: Case, arguments: argparse.Namespace
+) -> dict[str, float]:
     """Give a broker's figures of a case, on a broker of its own: nothing is left of one before."""
+    peer = protocol.peers[name]
     folder = Path(tempfile.mkdtemp(dir=arguments.folder))
     try:
-        peer = started(name, folder)
+        broker = peer.start(folder)
         try:
             done = subprocess.run(
                 [
-                    *(sys.executable, "-m", "benchmarks.peers.stomp_load", str(peer.port)),
-                    *(peer.user, peer.password, str(case.pairs), str(case.window)),
-                    *(str(BODY_SIZE), "durable" if case.durable else "volatile", str(case.rate)),
+                    *protocol.command(peer, broker.port, case),
                     *(str(arguments.warm), str(arguments.seconds)),
                 ],
                 capture_output=True,
                 text=True,
             )
         finally:
-            peer.broker.stop()
+            broker.stop()
     finally:
         shutil.rmtree(folder)
     if done.returncode:
@@ -101,13 +61,15 @@ def run(name: str, case: Case, arguments: argparse.Namespace) -> dict[str, float
     return found
 
 
-def measure(case: Case, names: list[str], arguments: argparse.Namespace) -> None:
+def measure(
+    protocol: Protocol, case: Case, names: list[str], arguments: argparse.Namespace
+) -> None:
     """Print a case's lines: ours, and how it compares to each of the others."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     for _ in range(arguments.rounds):
         for name in list(names):
             try:
-                found[name].append(run(name, case, arguments))
+                found[name].append(run(protocol, name, case, arguments))
             except Unavailable as reason:
                 print(f"  {name:10}is left out: {reason}")
                 names.remove(name)
@@ -116,7 +78,7 @@ def measure(case: Case, names: list[str], arguments: argparse.Namespace) -> None
     for name, figures in found.items():
         middle = {key: statistics.median(one[key] for one in figures) for key in figures[0]}
         line = (
-            f"  {name:10}{middle['confirmed_per_s']:>10,.0f}{middle['received_per_s']:>10,.0f}"
+            f"  {name:10}{middle['confirmed_per_s']:>12,.0f}{middle['received_per_s']:>12,.0f}"
             f"{middle['p99_us']:>12,.0f}"
         )
         if name != OURS:
@@ -129,13 +91,13 @@ def compared(
 ) -> str:
     """Give ratios of each round, ours over theirs: less is better for the tail."""
     pairs = list(zip(mine, theirs, strict=True))
-    rates = [one["confirmed_per_s"] / other["confirmed_per_s"] for one, other in pairs]
+    rates = [one[case.counted] / other[case.counted] for one, other in pairs]
     tail = statistics.median(one["p99_us"] / other["p99_us"] for one, other in pairs)
     rate = statistics.median(rates)
     text = f"{rate:>8.2f} ({min(rates):.2f}..{max(rates):.2f}"
-    text += ")" if target is None else f", target {target})"
-    text += f"  of p99 {tail:.2f}"
-    is_missed = tail >= 1 if case.rate else target is not None and rate < target
+    asked = "" if target is None else f", target {target}"
+    text += f")  of p99 {tail:.2f}{asked}" if case.rate else f"{asked})  of p99 {tail:.2f}"
+    is_missed = target is not None and (tail >= target if case.rate else rate < target)
     return f"{text}  MISSED" if is_missed else text
 
 
@@ -144,19 +106,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    parser.add_argument("--protocol", choices=PROTOCOLS, required=True)
     parser.add_argument("--only", default="", help="cases with this in their title")
-    parser.add_argument("--brokers", default="artemis,rabbitmq", help="their names, by commas")
+    parser.add_argument("--brokers", help="their names, by commas; all that speak it if left out")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm", type=float, default=5.0, help="seconds before the clock runs")
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
+    protocol = PROTOCOLS[arguments.protocol]
+    names = list(protocol.peers)
+    if arguments.brokers is not None:
+        names = [OURS, *(one for one in arguments.brokers.split(",") if one)]
+    unknown = set(names) - set(protocol.peers)
+    if unknown:
+        parser.error(f"{arguments.protocol} is not measured with {', '.join(sorted(unknown))}")
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    names = [OURS, *(one for one in arguments.brokers.split(",") if one)]
-    print(f"{'1 KiB bodies':12}{'confirmed/s':>10}{'received/s':>10}{'p99, us':>12}   ours over it")
-    for case in CASES:
+    raise_file_limit()
+    print(f"{'':12}{'confirmed/s':>12}{'received/s':>12}{'p99, us':>12}   ours over it")
+    for case in protocol.cases:
         if arguments.only in case.title:
-            measure(case, names, arguments)
+            measure(protocol, case, names, arguments)
 
 
 if __name__ == "__main__":
