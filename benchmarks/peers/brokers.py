@@ -1,8 +1,8 @@
 """Brokers that ours is compared with, each a process in a folder of its own, and their clients.
 
-RabbitMQ is the system's (`apt install rabbitmq-server`), NATS is built by Go (nats.py), Artemis and
-Kafka come from Maven Central, as do all clients and Artemis's driver for PostgreSQL. `Unavailable`
-says what is not there.
+RabbitMQ is the system's (rabbitmq.py), NATS is built by Go (nats.py), Artemis and Kafka come from
+Maven Central, as do all clients and Artemis's driver for PostgreSQL. `Unavailable` says what is not
+there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING
 from benchmarks.peers.kafka import flushed_kafka, kafka
 from benchmarks.peers.kafka import jars as kafka_jars
 from benchmarks.peers.nats import jetstream
-from benchmarks.peers.process import Broker, Process, Unavailable, refuse_database
+from benchmarks.peers.process import Broker, Process, Unavailable
+from benchmarks.peers.rabbitmq import PASSWORD as RABBITMQ_PASSWORD
+from benchmarks.peers.rabbitmq import USER as RABBITMQ_USER
+from benchmarks.peers.rabbitmq import rabbitmq
 from tests.interop.artemis import jars
 from tests.interop.artemis_broker import NEWEST, ArtemisBroker
 from tests.interop.artemis_broker import VERSION as DISTRIBUTED
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
     from tests.servers import Database
 
-__all__ = ["BROKERS", "Broker", "Kind", "Unavailable", "artemis", "java_client", "ours"]
+__all__ = ["BROKERS", "Broker", "Kind", "Unavailable", "artemis", "fetched", "java_client", "ours"]
 
 JAVA = Path(__file__).parent / "java"
 START_TIMEOUT_S = 120
@@ -102,43 +105,6 @@ def newest_artemis(folder: Path, database: Database | None) -> Broker:
     return artemis(folder, database, version=NEWEST)
 
 
-def rabbitmq(folder: Path, database: Database | None, stomp_port: int = 0) -> Broker:
-    """RabbitMQ as it comes, without its plugins; with a port for STOMP that of STOMP."""
-    refuse_database(database)
-    # The wrapper in /usr/sbin changes the user.
-    server = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-    if not server.exists():
-        raise Unavailable(f"no {server}")
-    port, names = free_port(), str(free_port())
-    environment = {
-        "HOME": str(folder),
-        "RABBITMQ_NODENAME": f"bench{port}@localhost",
-        "RABBITMQ_NODE_PORT": str(port),
-        "RABBITMQ_DIST_PORT": str(free_port()),
-        "ERL_EPMD_PORT": names,
-        "RABBITMQ_MNESIA_BASE": str(folder / "data"),
-        "RABBITMQ_LOG_BASE": str(folder / "logs"),
-        "RABBITMQ_PID_FILE": str(folder / "pid"),
-        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
-        "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
-    }
-    (folder / "plugins").write_text("[rabbitmq_stomp].\n" if stomp_port else "[].\n")
-    lines = ["loopback_users = none", "disk_free_limit.absolute = 1MB"]
-    if stomp_port:
-        lines.append(f"stomp.listeners.tcp.1 = 127.0.0.1:{stomp_port}")
-    (folder / "rabbitmq.conf").write_text("\n".join([*lines, ""]))
-    return Process(
-        [str(server)],
-        port,
-        folder / "log",
-        environment,
-        hello=b"AMQP\0\0\x09\x01",
-        greeting=b"\x01\0\0",
-        # Its name server, which it has started, stays otherwise.
-        behind=[tool("epmd"), "-port", names, "-kill"],
-    )
-
-
 class Kind:
     """A kind of broker, and how it is driven.
 
@@ -179,7 +145,7 @@ class Kind:
         if self._jars is not None:
             jars = [self._jars() / "*"]
         else:
-            jars = [_fetched(artifact) for artifact in self._artifacts] or [jar()]
+            jars = [fetched(artifact) for artifact in self._artifacts] or [jar()]
         return [*java_client(self._client, jars), self._uri.format(port), *self._account]
 
 
@@ -200,7 +166,8 @@ def java_client(name: str, jars: Sequence[Path], *options: str) -> list[str]:
     return [tool("java"), "-Xmx512m", *options, "-cp", f"{built}:{path}", name]
 
 
-def _fetched(artifact: str) -> Path:
+def fetched(artifact: str) -> Path:
+    """The jar of an artifact of Maven Central."""
     folder = cache_folder().parent / artifact.replace(":", "-")
     command = [tool("mvn"), "-q", "-B", COPY, f"-Dartifact={artifact}", "-DoutputDirectory={}"]
     return next(into(folder, f"fetching {artifact}", command).glob("*.jar"))
@@ -216,7 +183,7 @@ BROKERS = (
         "RabbitLoad",
         "amqp://127.0.0.1:{}",
         ("com.rabbitmq:amqp-client:5.20.0", "org.slf4j:slf4j-api:1.7.36"),
-        ("guest", "guest"),
+        (RABBITMQ_USER, RABBITMQ_PASSWORD),
     ),
     Kind("jetstream", jetstream, "NatsLoad", "nats://127.0.0.1:{}", ("io.nats:jnats:2.17.6",)),
     Kind("kafka", kafka, "KafkaLoad", "127.0.0.1:{}", jars=kafka_jars),

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 VERSION = "v2.15.2"
 MODULE = f"github.com/nats-io/nats-server/v2@{VERSION}"
+# Sessions and messages at QoS 1 are in JetStream.
+CONFIGURATION = """
+server_name: bench
+listen: "127.0.0.1:{nats}"
+jetstream {{ store_dir: "{folder}/jetstream" }}
+mqtt {{ listen: "127.0.0.1:{port}" }}
+"""
 
 
 def server() -> str:
@@ -38,3 +45,12 @@ def jetstream(folder: Path, database: Database | None) -> Broker:
     port = free_port()
     command = [server(), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder)]
     return Process(command, port, folder / "log", greeting=b"INFO")
+
+
+def mqtt(folder: Path, hello: bytes, greeting: bytes) -> Broker:
+    """The same, whose port is that of MQTT: it answers `hello` by `greeting`."""
+    port = free_port()
+    file = folder / "nats.conf"
+    file.write_text(CONFIGURATION.format(port=port, nats=free_port(), folder=folder.resolve()))
+    command = [server(), "-c", str(file)]
+    return Process(command, port, folder / "log", hello=hello, greeting=greeting)
