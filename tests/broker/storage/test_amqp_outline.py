@@ -13,7 +13,9 @@ from broker.records.amqp_to_core import core_content
 
 MESSAGES = [
     Message(body=b"x" * 300, inferred=True, durable=True, priority=7, ttl=3.5, id="ID:1"),
-    Message(body="text", annotations={symbol("x-opt-jms-dest"): byte(1)}, address="a", reply_to="r"),
+    Message(
+        body="text", annotations={symbol("x-opt-jms-dest"): byte(1)}, address="a", reply_to="r"
+    ),
     Message(body={"a": [1, "b", None]}, properties={"k": 1, "t": timestamp(5), "f": 1.5}),
     Message(body=[1, {"m": b"n"}], id=uuid.UUID(int=5), expiry_time=9.0, creation_time=4.0),
     Message(body=None, subject="s", content_type=symbol("text/plain"), correlation_id=7),
