@@ -20,7 +20,8 @@ class Parts:
 class MessageFields:
     _address: str | None
     _changed: int
-    _data: bytes | SpillFile
+    # None until a subclass makes them, in _read_back().
+    _data: bytes | SpillFile | None
     _durable: int
     _expiration: int
     _headers_at: int

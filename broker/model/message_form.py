@@ -103,7 +103,7 @@ class MessageForm(MessageFields):
         parts.properties = {item.name: item for item in properties}
         # The bytes, or the file that they were spilled to: then `_headers_at` is the place in it,
         # `_properties_at` the size.
-        self._data: bytes | SpillFile = b""
+        self._data: bytes | SpillFile | None = b""
         self._headers_at = 0
         self._properties_at = 0
         self._is_read_back = False
@@ -254,7 +254,8 @@ class MessageForm(MessageFields):
         data = self._data
         return data if isinstance(data, bytes) else self._read_back(data)
 
-    def _read_back(self, aside: SpillFile) -> bytes:
+    def _read_back(self, aside: SpillFile | None) -> bytes:
+        assert aside is not None, "only a subclass has bytes that are still to be made"
         place = self._headers_at
         data = aside.read(place, self._properties_at)
         self._data = data

@@ -1,7 +1,8 @@
 """A message that came by AMQP: kept as it was sent, and seen as the Core message it becomes.
 
     encoded sections ── never changed ──▶ records: persister 5, as Artemis writes it today
-           └─ converted once, when it is read ─▶ headers, properties, body of Core
+           ├─ looked at, when it comes ─▶ what its way through the broker depends on
+           └─ converted once, when it is asked for ─▶ headers, properties, body of Core
 
 What a broker notes in it, where it came from say, stands in properties beside the sections. A
 change that has no place there (its priority, its body) makes it a Core message for good.
@@ -9,14 +10,18 @@ change that has no place there (its priority, its body) makes it a Core message 
 
 from __future__ import annotations
 
+import struct
 import time
-import zlib
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from broker.model.encoding import Body, BodyReader, BodyWriter
-from broker.model.message import ROUTING_TYPE_PROPERTY, Message
+import broker.model.message_bytes as walk
+from broker.model.core_layout import fitting_byte
+from broker.model.encoding import Body, BodyReader
+from broker.model.message import MEMORY_OVERHEAD, ROUTING_TYPE_PROPERTY, Message
+from broker.model.message_types import Persister
 from broker.model.properties import Property, PropertyType
 from broker.model.scheduled_time import SCHEDULED
+from broker.records.amqp_outline import Outline, outline_of
 from broker.records.amqp_rewriting import rewritten, to_deliver
 from broker.records.amqp_to_core import core_content
 from broker.records.noted_properties import NotedProperties
@@ -26,16 +31,21 @@ from broker.records.stored_messages import (
     AmqpMessageV3,
     CoreMessage,
     read_message,
-    write_message,
 )
 
 if TYPE_CHECKING:
+    from broker.model.message_owners import SpillFile
     from broker.model.routing_type import RoutingType
     from broker.records.amqp_to_core import CoreContent
 
 __all__ = ["AmqpMessage", "arrived"]
 
 _LONG_MAX: Final = 2**63 - 1
+# Of a record: persister, message id, format, whether there is an address.
+_RECORD_HEAD: Final = struct.Struct(">bqqB")
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+_PERSISTER: Final = int(Persister.AMQP_V3)
 
 
 def arrived(content: CoreContent, now_ms: int, routing_type: RoutingType | None) -> int:
@@ -59,6 +69,19 @@ def arrived(content: CoreContent, now_ms: int, routing_type: RoutingType | None)
     return content.expiration
 
 
+def _said(name: str) -> Any:  # noqa: ANN401 - the type is that of the header.
+    """Give a header that the sections say: another value makes it a Core message, for good."""
+    inherited = getattr(Message, name)
+
+    def change(message: AmqpMessage, value: object) -> None:
+        if value != inherited.__get__(message):
+            # A later change must not bring back what was replaced.
+            message.is_as_sent = False
+        inherited.__set__(message, value)
+
+    return property(inherited.__get__, change)
+
+
 class AmqpMessage(NotedProperties):
     """See the module's text; `from_record()`, `received()` make one. Belongs to the event loop.
 
@@ -66,15 +89,15 @@ class AmqpMessage(NotedProperties):
         encoded: all its sections, as they were sent.
         message_format: 0 is that of the standard.
         has_delivery_annotations: among the sections; they are for the broker alone.
+        is_as_sent: the sections still say what it is; else it is a Core message.
     """
 
-    __slots__ = ("_carried", "encoded", "has_delivery_annotations", "message_format")
+    __slots__ = ("encoded", "has_delivery_annotations", "is_as_sent", "message_format")
 
     encoded: bytes
     message_format: int
     has_delivery_annotations: bool
-    # What the sections say and nothing beside them can; None makes it a Core message.
-    _carried: tuple[object, ...] | None
+    is_as_sent: bool
 
     @classmethod
     def from_record(cls, body: Body, *, is_recorded: bool = True) -> Self:
@@ -107,7 +130,7 @@ class AmqpMessage(NotedProperties):
             made.address = stored.address
         # Its bytes, and what they say of the broker's own properties.
         made._read_form(made.encode())
-        made._keep(stored.encoded, stored.message_format, content)
+        made._keep(stored.encoded, stored.message_format, content.has_delivery_annotations)
         made._extra = {item.name: item for item in extra}
         made._address_read = stored.address
         return made
@@ -115,7 +138,7 @@ class AmqpMessage(NotedProperties):
     @classmethod
     def received(
         cls,
-        encoded: bytes,
+        encoded: bytes | bytearray,
         address: str | None,
         now_ms: int,
         routing_type: RoutingType | None = None,
@@ -133,15 +156,58 @@ class AmqpMessage(NotedProperties):
         Raises:
             RecordFormatError: bytes that are not AMQP sections.
         """
+        encoded = bytes(encoded)
+        outline = outline_of(encoded)
+        if outline is not None:
+            made = cls.__new__(cls)
+            made._look_like(outline, address, now_ms, routing_type)
+            made._keep(encoded, message_format, outline.has_delivery_annotations)
+            return made
         content = core_content(encoded, ())
         made = cls._made(content, arrived(content, now_ms, routing_type))
         if address is not None:
             made.address = address
         made._read_form(made.encode())
-        made._keep(encoded, message_format, content)
-        made._extra = {}
-        made._address_read = None
+        made._keep(encoded, message_format, content.has_delivery_annotations)
         return made
+
+    def _look_like(
+        self, outline: Outline, address: str | None, now_ms: int, routing_type: RoutingType | None
+    ) -> None:
+        """Take what its way depends on; the rest is converted when it is asked for."""
+        self._address = outline.address if address is None else address
+        self._durable = outline.durable
+        self._priority = outline.priority
+        self._expiration = outline.expiration
+        if not outline.expiration and outline.ttl_ms:
+            self._expiration = now_ms + outline.ttl_ms
+        self._routing = outline.routing if routing_type is None else int(routing_type)
+
+    def _read_back(self, aside: SpillFile | None) -> bytes:
+        if aside is not None:
+            return Message._read_back(self, aside)
+        content = core_content(self.encoded, ())
+        if self._routing >= 0:
+            routing = Property(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, self._routing)
+            content.properties[ROUTING_TYPE_PROPERTY] = routing
+        core = Message(
+            self._address,
+            content.body,
+            type=content.type,
+            durable=self._durable != 0,
+            priority=self._priority,
+            expiration=self._expiration,
+            timestamp=content.timestamp,
+            user_id=content.user_id,
+            message_id=self._message_id,
+            properties=content.properties.values(),
+        )
+        data = core.encode()
+        self._type = content.type
+        self._data = data
+        self._headers_at = core._headers_at
+        self._properties_at = core._properties_at
+        return data
 
     @classmethod
     def _made(cls, content: CoreContent, expiration: int) -> Self:
@@ -157,24 +223,46 @@ class AmqpMessage(NotedProperties):
             properties=content.properties.values(),
         )
 
-    def _keep(self, encoded: bytes, message_format: int, content: CoreContent) -> None:
+    def _keep(self, encoded: bytes, message_format: int, has_delivery_annotations: bool) -> None:
         self.encoded = encoded
         self.message_format = message_format
-        self.has_delivery_annotations = content.has_delivery_annotations
+        self.has_delivery_annotations = has_delivery_annotations
+        self.is_as_sent = True
         self._is_marked = False
-        self._carried = self._of_sections()
-
-    def _of_sections(self) -> tuple[object, ...]:
-        body = zlib.crc32(self.body)
-        return self.type, self.durable, self.priority, self.timestamp, self.user_id, body
+        self._extra = {}
+        self._address_read = None
 
     @property
-    def is_as_sent(self) -> bool:
-        """Whether the sections still say what it is; else it is a Core message, for good."""
-        if self._carried is not None and self._of_sections() != self._carried:
-            # A later change must not bring back what was replaced.
-            self._carried = None
-        return self._carried is not None
+    def type(self) -> int:
+        """A `MessageType`, of what the body becomes."""
+        if self._data is None:
+            self._bytes()
+        return self._type
+
+    @type.setter
+    def type(self, value: int) -> None:
+        self._bytes()
+        if value != self._type:
+            self.is_as_sent = False
+        self._type = fitting_byte(value)
+        self._change()
+
+    durable = _said("durable")
+    priority = _said("priority")
+    timestamp = _said("timestamp")
+    user_id = _said("user_id")
+    body = _said("body")
+
+    @property
+    def encoded_size(self) -> int:
+        """Bytes of its sections, which credits and counters count."""
+        self._rewrite()
+        return len(self.encoded)
+
+    @property
+    def memory_size(self) -> int:
+        """Bytes that the limits of addresses and of the broker count for this message."""
+        return self.encoded_size + MEMORY_OVERHEAD
 
     def to_deliver(self, delivery_count: int) -> bytes:
         """Give the sections for an AMQP consumer: as they were sent, but for what it is told.
@@ -201,19 +289,21 @@ class AmqpMessage(NotedProperties):
         if not self.is_as_sent:
             return Message.record(self)
         self._rewrite()
-        writer = BodyWriter()
-        write_message(
-            writer,
-            AmqpMessageV3(
-                self.message_id,
-                self.message_format,
-                self.address,
+        address = self._address
+        units = b"" if address is None else walk.encoded_name(address)
+        return b"".join(
+            (
+                _RECORD_HEAD.pack(
+                    _PERSISTER, self._message_id, self.message_format, address is not None
+                ),
+                b"" if address is None else _INT.pack(len(units)),
+                units,
+                _INT.pack(len(self.encoded)),
                 self.encoded,
-                self._noted(),
-                self.expiration,
-            ),
+                self._encoded_notes(),
+                _LONG.pack(self._expiration),
+            )
         )
-        return writer.getvalue()
 
     def copy(self) -> Self:
         """Give a message of its own with the same sections, in no queue."""
@@ -221,6 +311,6 @@ class AmqpMessage(NotedProperties):
         other.encoded = self.encoded
         other.message_format = self.message_format
         other._note_as(self)
-        other._carried = self._carried
+        other.is_as_sent = self.is_as_sent
         other.has_delivery_annotations = self.has_delivery_annotations
         return other

@@ -72,6 +72,13 @@ _FIXED: Final[dict[int, tuple[str, Callable[[bytes], Any]]]] = {
     0x98: ("uuid", lambda data: uuid.UUID(bytes=data)),
 }
 _FIXED_SIZES: Final = {0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
+VARIABLE_WIDTH: Final = 0xFF
+VALUE_WIDTHS: Final = bytes(
+    0 if code in _CONSTANTS else _FIXED_SIZES[code >> 4] if code in _FIXED else VARIABLE_WIDTH
+    for code in range(256)
+)
+"""Bytes behind each format code; VARIABLE_WIDTH where the code alone does not say it."""
+
 _VARIABLE: Final = {0x0: "binary", 0x1: "string", 0x3: "symbol"}
 
 

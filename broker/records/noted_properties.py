@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.model.encoding import BodyWriter
 from broker.model.message import Message
 from broker.model.properties import Property, PropertyType
 from broker.records.amqp_rewriting import MARKS
 from broker.records.amqp_to_core import ADDRESS_PROPERTY
+from broker.records.stored_messages import EXTRA_PROPERTIES
 
 if TYPE_CHECKING:
     from broker.model.properties import PropertyValue
@@ -34,6 +36,12 @@ class NotedProperties(Message):
         if address is not None and address != self._address_read:
             extra[ADDRESS_PROPERTY] = Property(ADDRESS_PROPERTY, PropertyType.STRING, address)
         return tuple(extra.values()) or None
+
+    def _encoded_notes(self) -> bytes:
+        """Give the same as the record of a message has it."""
+        writer = BodyWriter()
+        EXTRA_PROPERTIES.write(writer, self._noted())
+        return writer.getvalue()
 
     def _note_as(self, other: NotedProperties) -> None:
         """Have what another message has beside its sections."""
@@ -62,5 +70,5 @@ class NotedProperties(Message):
 
     def remove(self, name: str) -> None:
         """Remove a property; it comes again after a restart if it stands in the sections."""
-        super().remove(name)
+        Message.remove(self, name)
         self._extra.pop(name, None)

@@ -145,7 +145,8 @@ def _write_extra(writer: BodyWriter, properties: TypedProperties | None) -> None
     writer.write_sized_bytes(encoded.getvalue())
 
 
-_EXTRA: Final = Codec(_read_extra, _write_extra)
+EXTRA_PROPERTIES: Final = Codec(_read_extra, _write_extra)
+"""What a broker adds beside the sections of an AMQP message; None is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ class AmqpMessageV2(WireRecord):
     message_format: int = wire(LONG)
     address: str | None = wire(NSS)
     encoded: bytes = wire(BYTES)
-    extra_properties: TypedProperties | None = wire(_EXTRA)
+    extra_properties: TypedProperties | None = wire(EXTRA_PROPERTIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ class AmqpMessageV3(WireRecord):
     message_format: int = wire(LONG)
     address: str | None = wire(NSS)
     encoded: bytes = wire(BYTES)
-    extra_properties: TypedProperties | None = wire(_EXTRA)
+    extra_properties: TypedProperties | None = wire(EXTRA_PROPERTIES)
     expiration: int = wire(LONG)
 
 
@@ -230,7 +231,7 @@ class AmqpLargeMessage(WireRecord):
     durable: bool = wire(BOOLEAN)
     message_format: int = wire(LONG)
     address: str | None = wire(NSS)
-    extra_properties: TypedProperties | None = wire(_EXTRA)
+    extra_properties: TypedProperties | None = wire(EXTRA_PROPERTIES)
     header_position: int = wire(INT)
     encoded_header_size: int = wire(INT)
     header: bytes = wire(_AMQP_VALUE)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cproton import isnull, pn_collector_peek, pn_collector_pop, pn_event_type
 from proton import Collector, Connection, Transport, TransportException
 
 from broker.protocols.amqp.wrappers import give_up_where_made
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from proton import Event
 
 __all__ = ["Engine"]
 
@@ -63,12 +62,13 @@ class Engine:
             data = data[room:]
             yield
 
-    def events(self) -> Iterator[Event]:
-        """Give what has happened, in order."""
-        collector = self._collector
-        while (event := collector.peek()) is not None:
-            yield event
-            collector.pop()
+    def events(self) -> Iterator[tuple[int, object]]:
+        """Give what has happened, in order: the kind of each event and its handle."""
+        # Proton's object of an event has five others, of which hardly any is wanted.
+        collector = self._collector._impl
+        while not isnull(handle := pn_collector_peek(collector)):
+            yield pn_event_type(handle), handle
+            pn_collector_pop(collector)
 
     def output(self) -> Iterator[bytes]:
         """Give what is to be written."""

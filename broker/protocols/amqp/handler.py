@@ -17,17 +17,19 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from proton import Condition, Event
+from cproton import pn_delivery_link, pn_event_delivery, pn_event_link
+from proton import Condition, Event, Link
 
 from broker.errors import BrokerError
 from broker.notifications import Origin
 from broker.protocols.amqp.attach import Attachments
 from broker.protocols.amqp.conditions import FORCED, INTERNAL_ERROR, AmqpError, of_attach
+from broker.protocols.amqp.deliveries import EngineDelivery
 from broker.protocols.amqp.engine import Engine
 from broker.protocols.amqp.nodes import Nodes
 from broker.protocols.amqp.opening import accept, admit, refuse
 from broker.protocols.amqp.parameters import silence_ms
-from broker.protocols.amqp.peer_session import PeerSession
+from broker.protocols.amqp.peer_session import PeerSession, end_of
 from broker.protocols.amqp.sasl import Sasl
 from broker.protocols.amqp.transactions import Transactions
 from broker.sessions.prefixes import Prefixes
@@ -36,7 +38,6 @@ from broker.sessions.session import SessionOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from proton import Delivery, Link
     from proton import Session as EngineSession
 
     from broker.ports import Timer, Timers
@@ -98,6 +99,8 @@ class AmqpConnection:
         self._ttl_ms = silence_ms(parameters, sessions.connection_ttl_override_ms)
         self._engine: Engine | None = None
         self._by_session: dict[EngineSession, PeerSession] = {}
+        # By the engine's handle of each link, since it was looked for; emptied when one ends.
+        self._ends: dict[object, OurLink] = {}
         self._session_count = 0
         self._temporary: set[str] = set()
         self._user: str | None = None
@@ -168,14 +171,14 @@ class AmqpConnection:
         engine = self._engine
         if engine is None:
             return
-        for event in engine.events():
+        for kind, handle in engine.events():
             if self._is_ending:
                 continue
-            handler = _HANDLERS.get(event.type)
+            handler = _HANDLERS.get(kind)
             if handler is None:
                 continue
             try:
-                handler(self, event)
+                handler(self, handle)
             except AmqpError as error:
                 self._close(error.condition, error.text, error.info)
             except BrokerError as error:
@@ -323,6 +326,7 @@ class AmqpConnection:
         found = self._by_session.pop(engine_session, None)
         if found is None:
             return
+        self._ends.clear()
         found.large.close()
         for link in list(found.links.values()):
             link.close()
@@ -352,26 +356,21 @@ class AmqpConnection:
     def _attachments(self) -> Attachments:
         return Attachments(self, self._sessions)
 
-    def _of(self, event: Event) -> PeerSession | None:
-        return self._by_session.get(event.link.session)
-
     def _attached(self, event: Event) -> None:
-        of = self._of(event)
+        of = self._by_session.get(event.link.session)
         if of is not None:
             self._attachments.attach(of, event.link)
 
     def _detached(self, event: Event) -> None:
-        of = self._of(event)
+        self._ends.clear()
+        of = self._by_session.get(event.link.session)
         if of is not None:
-            self._attachments.detach(of, event.link, is_closing=False)
-
-    def _link_closed(self, event: Event) -> None:
-        of = self._of(event)
-        if of is not None:
-            self._attachments.detach(of, event.link, is_closing=True)
+            is_closing = event.type is Event.LINK_REMOTE_CLOSE
+            self._attachments.detach(of, event.link, is_closing=is_closing)
 
     def end_link(self, link: Link, error: AmqpError) -> None:
         """Detach a link, and tell why."""
+        self._ends.clear()
         of = self._by_session.get(link.session)
         ours = None if of is None else of.links.pop(link, None)
         if of is None or ours is None:
@@ -381,23 +380,21 @@ class AmqpConnection:
         link.close()
         self.flush_later()
 
-    def _flow(self, event: Event) -> None:
-        of = self._of(event)
-        ours = None if of is None else of.links.get(event.link)
+    def _flow(self, handle: object) -> None:
+        ours = end_of(self._ends, self._by_session, pn_event_link(handle))
         if ours is not None:
             ours.flow()
 
-    def _delivery(self, event: Event) -> None:
-        delivery: Delivery = event.delivery
-        link = delivery.link
-        of = self._by_session.get(link.session)
-        ours = None if of is None else of.links.get(link)
+    def _delivery(self, handle: object) -> None:
+        delivery = pn_event_delivery(handle)
+        link = pn_delivery_link(delivery)
+        ours = end_of(self._ends, self._by_session, link)
         if ours is None:
             return
         try:
-            ours.updated(delivery)
+            ours.updated(EngineDelivery(delivery))
         except AmqpError as error:
-            self.end_link(link, error)
+            self.end_link(Link.wrap(link), error)
 
     # --- the connection -----------------------------------------------------------------------
 
@@ -485,14 +482,19 @@ class AmqpConnection:
         self.peer.close()
 
 
-_HANDLERS: Final[dict[object, Callable[[AmqpConnection, Event], None]]] = {
-    Event.CONNECTION_REMOTE_OPEN: AmqpConnection._open,
-    Event.CONNECTION_REMOTE_CLOSE: AmqpConnection._closed,
-    Event.SESSION_REMOTE_OPEN: AmqpConnection._session_begun,
-    Event.SESSION_REMOTE_CLOSE: AmqpConnection._session_ended,
-    Event.LINK_REMOTE_OPEN: AmqpConnection._attached,
-    Event.LINK_REMOTE_DETACH: AmqpConnection._detached,
-    Event.LINK_REMOTE_CLOSE: AmqpConnection._link_closed,
-    Event.LINK_FLOW: AmqpConnection._flow,
-    Event.DELIVERY: AmqpConnection._delivery,
+def _wrapping(method: Callable[[AmqpConnection, Event], None]) -> Callable[..., None]:
+    """Give a handler of events that are rare enough for Proton's object."""
+    return lambda connection, handle: method(connection, Event.wrap(handle))
+
+
+_HANDLERS: Final[dict[int, Callable[[AmqpConnection, object], None]]] = {
+    Event.CONNECTION_REMOTE_OPEN.number: _wrapping(AmqpConnection._open),
+    Event.CONNECTION_REMOTE_CLOSE.number: _wrapping(AmqpConnection._closed),
+    Event.SESSION_REMOTE_OPEN.number: _wrapping(AmqpConnection._session_begun),
+    Event.SESSION_REMOTE_CLOSE.number: _wrapping(AmqpConnection._session_ended),
+    Event.LINK_REMOTE_OPEN.number: _wrapping(AmqpConnection._attached),
+    Event.LINK_REMOTE_DETACH.number: _wrapping(AmqpConnection._detached),
+    Event.LINK_REMOTE_CLOSE.number: _wrapping(AmqpConnection._detached),
+    Event.LINK_FLOW.number: AmqpConnection._flow,
+    Event.DELIVERY.number: AmqpConnection._delivery,
 }

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from proton import Receiver
 
     from broker.model.routing_type import RoutingType
+    from broker.protocols.amqp.deliveries import EngineDelivery
     from broker.protocols.amqp.large_sends import LargeSends
     from broker.protocols.amqp.links import LinkConnection
     from broker.protocols.amqp.nodes import Nodes
@@ -178,7 +179,7 @@ class IncomingLink(OurLink):
 
     # --- transfers ----------------------------------------------------------------------------
 
-    def updated(self, delivery: Delivery) -> None:
+    def updated(self, delivery: EngineDelivery) -> None:
         """Take what has come of a message.
 
         Raises:
@@ -256,7 +257,7 @@ class IncomingLink(OurLink):
         self._arrivals.append(arrival)
         arrival.append(start)
 
-    def _arrived(self, delivery: Delivery, arrival: LargeArrival) -> None:
+    def _arrived(self, delivery: EngineDelivery, arrival: LargeArrival) -> None:
         """Send a large message that has come, or answer why not."""
         if self.is_closed:
             return
@@ -274,7 +275,7 @@ class IncomingLink(OurLink):
         )
 
     def _end_arrival(
-        self, delivery: Delivery, tx: OpenTransaction | None, arrival: LargeArrival
+        self, delivery: EngineDelivery, tx: OpenTransaction | None, arrival: LargeArrival
     ) -> int:
         self._arrivals.remove(arrival)
         self._end(delivery, tx, arrival.uploads, -1)
@@ -282,7 +283,7 @@ class IncomingLink(OurLink):
 
     def _not_taken(
         self,
-        delivery: Delivery,
+        delivery: EngineDelivery,
         error: Exception,
         tx: OpenTransaction | None,
         arrival: LargeArrival,
@@ -300,7 +301,7 @@ class IncomingLink(OurLink):
             self._arrivals.remove(arrival)
             arrival.drop()
 
-    def _transaction_of(self, delivery: Delivery) -> OpenTransaction | None:
+    def _transaction_of(self, delivery: EngineDelivery) -> OpenTransaction | None:
         """Give the transaction that a message is sent in; None outside of one.
 
         Raises:
@@ -310,7 +311,7 @@ class IncomingLink(OurLink):
             return None
         return self._connection.transactions.find(transaction_id(delivery))
 
-    def _taken(self, delivery: Delivery, encoded: bytes) -> None:
+    def _taken(self, delivery: EngineDelivery, encoded: bytes) -> None:
         """Send a message, or answer why not."""
         if self.is_closed:
             return
@@ -343,7 +344,7 @@ class IncomingLink(OurLink):
         self.top_up()
 
     def _attempt(
-        self, delivery: Delivery, tx: OpenTransaction | None, step: Callable[[], int]
+        self, delivery: EngineDelivery, tx: OpenTransaction | None, step: Callable[[], int]
     ) -> None:
         try:
             size = step()
@@ -353,7 +354,9 @@ class IncomingLink(OurLink):
             self._counted(delivery, size, tx)
         self.top_up()
 
-    def _send(self, delivery: Delivery, message: AmqpMessage, tx: OpenTransaction | None) -> None:
+    def _send(
+        self, delivery: EngineDelivery, message: AmqpMessage, tx: OpenTransaction | None
+    ) -> None:
         session = self.session
         if tx is None:
             session.send(message, self._accepted, delivery)
@@ -362,7 +365,7 @@ class IncomingLink(OurLink):
             session.send(message, _nothing)
 
     def _end(
-        self, delivery: Delivery, tx: OpenTransaction | None, uploads: Uploads, size: int
+        self, delivery: EngineDelivery, tx: OpenTransaction | None, uploads: Uploads, size: int
     ) -> int:
         """Send a large message whose body is written."""
         if tx is None:
@@ -372,7 +375,7 @@ class IncomingLink(OurLink):
                 uploads.end(size, _nothing)
         return size
 
-    def _counted(self, delivery: Delivery, size: int, tx: OpenTransaction | None) -> None:
+    def _counted(self, delivery: EngineDelivery, size: int, tx: OpenTransaction | None) -> None:
         producer = self._producer
         producer.sent_count += 1
         producer.sent_bytes += size
@@ -396,21 +399,23 @@ class IncomingLink(OurLink):
         if not self._detects_duplicates and message.get(_DUPLICATE_ID) is not None:
             message.forget(_DUPLICATE_ID)
 
-    def _accepted(self, error: Exception | None, delivery: Delivery) -> None:
+    def _accepted(self, error: Exception | None, delivery: EngineDelivery) -> None:
         if error is not None or self.is_closed:
             # The storage has failed: the broker ends, and the peer does not know.
             return
         self._settle(delivery, Delivery.ACCEPTED)
         self.top_up()
 
-    def _settle(self, delivery: Delivery, state: int) -> None:
+    def _settle(self, delivery: EngineDelivery, state: int) -> None:
         self._open_count -= 1
         if not delivery.settled:
             delivery.update(state)
         delivery.settle()
         self._connection.flush_later()
 
-    def _refuse(self, delivery: Delivery, error: Exception, tx: OpenTransaction | None) -> None:
+    def _refuse(
+        self, delivery: EngineDelivery, error: Exception, tx: OpenTransaction | None
+    ) -> None:
         """Answer a message that is not taken, as far as the peer wants an answer."""
         if tx is not None:
             tx.fail(error)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from proton import Delivery, Link
+    from proton import Link
 
     from broker.environment import Clock
     from broker.ports import Timers
     from broker.protocols.amqp.conditions import AmqpError
+    from broker.protocols.amqp.deliveries import EngineDelivery
     from broker.protocols.amqp.transactions import Transactions
     from broker.protocols.peer import Peer
     from broker.sessions.session import Session
@@ -70,7 +71,7 @@ class OurLink:
         """The peer says what it has."""
         raise NotImplementedError
 
-    def updated(self, delivery: Delivery) -> None:
+    def updated(self, delivery: EngineDelivery) -> None:
         """Something of a delivery has come.
 
         Raises:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from cproton import pn_delivery, pn_delivery_settle
 from proton import Delivery, Described, ulong
 
 from broker.errors import BrokerError
 from broker.protocols.amqp.conditions import ILLEGAL_STATE, RESOURCE_DELETED, AmqpError
+from broker.protocols.amqp.deliveries import EngineDelivery
 from broker.protocols.amqp.large_delivery import LargeDelivery
 from broker.protocols.amqp.links import OurLink
 from broker.protocols.amqp.transactions import (
@@ -171,19 +173,20 @@ class OutgoingLink(OurLink):
             )
         link = self._link
         delivery = self._new_delivery(message.message_id)
-        link.send(encoded)
+        link.stream(encoded)
         link.advance()
         if self._is_settled:
-            delivery.settle()
+            pn_delivery_settle(delivery)
         self._sent()
         return len(encoded)
 
-    def _new_delivery(self, message_id: int) -> Delivery:
+    def _new_delivery(self, message_id: int) -> object:
+        """Begin one; the engine's handle of it, valid until the engine is called again."""
         self._tags += 1
         tag = str(self._tags)
         if not self._is_settled:
             self._open[tag] = message_id
-        return self._link.delivery(tag)
+        return pn_delivery(self._link._impl, tag)
 
     def _sent(self) -> None:
         """Let consumers wait where the peer does not take what it gave credit for."""
@@ -196,7 +199,7 @@ class OutgoingLink(OurLink):
         self._connection.flush_later()
 
     def _begin_large(self, message: Message, before: int) -> int:
-        delivery = self._new_delivery(message.message_id)
+        delivery = EngineDelivery(self._new_delivery(message.message_id))
         self.consumer.pause()
         self._stream = LargeDelivery(
             self._connection,
@@ -209,7 +212,7 @@ class OutgoingLink(OurLink):
         self._connection.timers.call_soon(self._stream.go_on)
         return self._stream.size
 
-    def _streamed(self, delivery: Delivery) -> None:
+    def _streamed(self, delivery: EngineDelivery) -> None:
         self._stream = None
         if self._is_settled:
             delivery.settle()
@@ -230,7 +233,7 @@ class OutgoingLink(OurLink):
 
     # --- dispositions -------------------------------------------------------------------------
 
-    def updated(self, delivery: Delivery) -> None:
+    def updated(self, delivery: EngineDelivery) -> None:
         """The peer says what became of a message."""
         tag = delivery.tag
         message_id = self._open.get(tag)
@@ -254,7 +257,7 @@ class OutgoingLink(OurLink):
         except JournalError as error:
             self._connection.end_link(self._link, AmqpError(ILLEGAL_STATE, str(error)))
 
-    def _settle(self, delivery: Delivery, tag: str, message_id: int, state: int) -> None:
+    def _settle(self, delivery: EngineDelivery, tag: str, message_id: int, state: int) -> None:
         session, consumer_id = self.session, self.consumer.consumer_id
         if state == TRANSACTIONAL:
             self._settle_in_transaction(delivery, tag, message_id)
@@ -288,7 +291,7 @@ class OutgoingLink(OurLink):
             # Released; or settled without any outcome, as if the peer had not seen it.
             settlement.release(consumer_id, ids, self._settled, delivery, Delivery.RELEASED)
 
-    def _settled(self, error: Exception | None, delivery: Delivery, state: int) -> None:
+    def _settled(self, error: Exception | None, delivery: EngineDelivery, state: int) -> None:
         """What the peer said is durable: settle it from this side, too."""
         if error is not None or self.is_closed:
             return
@@ -297,7 +300,7 @@ class OutgoingLink(OurLink):
         delivery.settle()
         self._connection.flush_later()
 
-    def _settle_in_transaction(self, delivery: Delivery, tag: str, message_id: int) -> None:
+    def _settle_in_transaction(self, delivery: EngineDelivery, tag: str, message_id: int) -> None:
         tx = self._connection.transactions.find(transaction_id(delivery))
         outcome = outcome_code(delivery)
         del self._open[tag]
@@ -314,7 +317,7 @@ class OutgoingLink(OurLink):
         # It counts with the commit: until then it is the peer's.
         tx.at_end.append(lambda commits: self._decided(delivery, tag, message_id, outcome, commits))
 
-    def _ended(self, delivery: Delivery, tag: str, commits: bool) -> None:
+    def _ended(self, delivery: EngineDelivery, tag: str, commits: bool) -> None:
         """A transaction that it was acknowledged in has ended."""
         self._enlisted.pop(tag, None)
         if self.is_closed:
@@ -326,7 +329,12 @@ class OutgoingLink(OurLink):
         self._connection.flush_later()
 
     def _decided(
-        self, delivery: Delivery, tag: str, message_id: int, outcome: int | None, commits: bool
+        self,
+        delivery: EngineDelivery,
+        tag: str,
+        message_id: int,
+        outcome: int | None,
+        commits: bool,
     ) -> None:
         """The same, where the outcome gives the message back."""
         if self.is_closed or self.consumer.is_closed:

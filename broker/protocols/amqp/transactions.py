@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from proton import Receiver
 
     from broker.environment import Ids
+    from broker.protocols.amqp.deliveries import EngineDelivery
     from broker.protocols.amqp.links import LinkConnection
     from broker.sessions.session import Session
     from broker.transactions.transaction import Transaction
@@ -68,19 +69,19 @@ def _code(descriptor: object) -> int | None:
     return _SYMBOLS.get(str(descriptor))
 
 
-def _state(delivery: Delivery) -> list[Any]:
+def _state(delivery: EngineDelivery) -> list[Any]:
     data = delivery.remote.data
     return data if isinstance(data, list) else []
 
 
-def transaction_id(delivery: Delivery) -> bytes:
+def transaction_id(delivery: EngineDelivery) -> bytes:
     """Give the id in a delivery's transactional state; empty where it has none."""
     state = _state(delivery)
     found = state[0] if state else None
     return bytes(found) if isinstance(found, bytes | memoryview) else b""
 
 
-def outcome_code(delivery: Delivery) -> int | None:
+def outcome_code(delivery: EngineDelivery) -> int | None:
     """Give the outcome in a delivery's transactional state; None where it has none."""
     state = _state(delivery)
     outcome = state[1] if len(state) > 1 else None
@@ -230,7 +231,7 @@ class CoordinatorLink(OurLink):
         """The peer says what it has."""
         self.top_up()
 
-    def updated(self, delivery: Delivery) -> None:
+    def updated(self, delivery: EngineDelivery) -> None:
         """Do what a message asks for.
 
         Raises:
@@ -252,7 +253,7 @@ class CoordinatorLink(OurLink):
             self._settle(delivery, Delivery.REJECTED)
         self.top_up()
 
-    def _do(self, delivery: Delivery, data: bytes) -> None:
+    def _do(self, delivery: EngineDelivery, data: bytes) -> None:
         request = EngineMessage()
         try:
             request.decode(data)
@@ -269,7 +270,7 @@ class CoordinatorLink(OurLink):
         else:
             raise AmqpError(DECODE_ERROR, "a request that is neither declare nor discharge")
 
-    def _discharge(self, delivery: Delivery, fields: object) -> None:
+    def _discharge(self, delivery: EngineDelivery, fields: object) -> None:
         id = fields[0] if isinstance(fields, list) and fields else None
         if not isinstance(id, bytes | memoryview):
             raise AmqpError(DECODE_ERROR, "a discharge without a transaction's id")
@@ -281,11 +282,11 @@ class CoordinatorLink(OurLink):
             fails=fails,
         )
 
-    def _discharged(self, error: Exception | None, delivery: Delivery) -> None:
+    def _discharged(self, error: Exception | None, delivery: EngineDelivery) -> None:
         if error is None and not self.is_closed:
             self._settle(delivery, Delivery.ACCEPTED)
 
-    def _settle(self, delivery: Delivery, state: int) -> None:
+    def _settle(self, delivery: EngineDelivery, state: int) -> None:
         delivery.update(state)
         delivery.settle()
         self._connection.flush_later()

@@ -18,10 +18,10 @@ from collections import deque
 from threading import get_ident
 from typing import Final
 
-from cproton import pn_decref
+from cproton import pn_decref, pn_incref
 from proton._wrapper import Wrapper
 
-__all__ = ["give_up_where_made"]
+__all__ = ["give_up", "give_up_where_made", "keep"]
 
 # Of a wrapper, beside Proton's own `_impl` and `_attrs`: the number of its thread.
 _MADE_IN: Final = "_made_in"
@@ -36,12 +36,37 @@ def give_up_where_made() -> None:
     Wrapper.__del__ = _give_up
 
 
-def _make(self: Wrapper, *arguments: object, **named: object) -> None:
+def keep(handle: object) -> int:
+    """Have an object of the engine until it is given up; the number of this thread."""
+    thread = _here()
+    pn_incref(handle)
+    return thread
+
+
+def give_up(handle: object, thread: int) -> None:
+    """Have it no longer.
+
+    Args:
+        handle: of the engine's own functions.
+        thread: that has it, by its number.
+    """
+    if thread == get_ident():
+        pn_decref(handle)
+    else:
+        _queues.setdefault(thread, deque()).append(handle)
+
+
+def _here() -> int:
+    """Give up what others found of this thread's; its number."""
     thread = get_ident()
-    self.__dict__[_MADE_IN] = thread
     queue = _queues.get(thread)
     while queue:
         pn_decref(queue.popleft())
+    return thread
+
+
+def _make(self: Wrapper, *arguments: object, **named: object) -> None:
+    self.__dict__[_MADE_IN] = _here()
     _begin(self, *arguments, **named)
 
 
@@ -51,7 +76,4 @@ def _give_up(self: Wrapper) -> None:
     if found is None:
         return  # It could not be made.
     thread = fields.get(_MADE_IN)
-    if thread is None or thread == get_ident():
-        pn_decref(found)
-    else:
-        _queues.setdefault(thread, deque()).append(found)
+    give_up(found, get_ident() if thread is None else thread)
