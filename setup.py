@@ -127,6 +127,7 @@ COMPILED = [
     "broker.protocols.stomp.deliveries",
     "broker.protocols.stomp.frames",
     "broker.protocols.stomp.message_frame",
+    "broker.protocols.openwire.decoding",
     "broker.protocols.flow",
     "broker.protocols.output",
     "broker.protocols.producers",
