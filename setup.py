@@ -128,6 +128,7 @@ COMPILED = [
     "broker.protocols.stomp.frames",
     "broker.protocols.stomp.message_frame",
     "broker.protocols.openwire.decoding",
+    "broker.protocols.openwire.encoding",
     "broker.protocols.flow",
     "broker.protocols.output",
     "broker.protocols.producers",
