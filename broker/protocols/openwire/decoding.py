@@ -58,7 +58,7 @@ def broken(text: str) -> OpenWireError:
 
 
 def _step(field: Field, version: int) -> tuple[int, Any]:
-    """Give what is read for a field, and which objects may stand there; or what is there instead."""
+    """Give what is read for a field, and what may stand there, or does where none is read."""
     if field.since <= version:
         return _STEPS[field.kind], field.nested
     return _ABSENT, EMPTY.get(field.kind)
