@@ -130,6 +130,7 @@ COMPILED = [
     "broker.protocols.flow",
     "broker.protocols.openwire.decoding",
     "broker.protocols.openwire.encoding",
+    "broker.protocols.openwire.modified_utf8",
     "broker.protocols.output",
     "broker.protocols.producers",
     "broker.protocols.stomp.sends",

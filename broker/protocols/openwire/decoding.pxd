@@ -3,6 +3,7 @@
 cimport cython
 
 cimport broker.model.message_bytes as walk
+from broker.protocols.openwire.modified_utf8 cimport decode
 
 cdef list _PLANS
 cdef int _BOOLEAN

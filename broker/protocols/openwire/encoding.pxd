@@ -2,6 +2,8 @@
 
 cimport cython
 
+from broker.protocols.openwire.modified_utf8 cimport encode
+
 cdef dict _NUMBERS
 cdef object _PACK_BYTE
 cdef object _PACK_SHORT
