@@ -15,9 +15,14 @@ message_form.py reads it.
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from broker.model.encoding import RecordFormatError
+from broker.model.encoding import BodyWriter, RecordFormatError
+from broker.model.message_bytes import encoded_name
+from broker.model.properties import TYPED_PROPERTIES, Property, PropertyType
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 __all__ = [
     "END_OF_BODY_SIZE",
@@ -31,6 +36,7 @@ __all__ = [
     "fitting_long",
     "fitting_user_id",
     "written",
+    "written_properties",
 ]
 
 # `end of body` counts from the start of a packet, 13 bytes before itself.
@@ -42,6 +48,15 @@ _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 # type, durable, expiration, timestamp, priority. Behind them: the flag of the properties.
 _FIELDS: Final = struct.Struct(">bBqqb")
+_STRING: Final = PropertyType.STRING
+_STRING_TAG: Final = bytes((PropertyType.STRING,))
+# Tag and value of those that are whole numbers, by tag.
+_NUMBERS: Final = [
+    struct.Struct(form) if form else None
+    for form in ("", "", ">b?", ">bb", "", ">bh", ">bi", ">bq", "", "", "", "")
+]
+# In front of properties: whether there are, and how many.
+_COUNT_SIZE: Final = 5
 NO_BODY: Final = _INT.pack(PACKET_HEADER_SIZE)
 """What the bytes of a message without a body begin with."""
 FIELDS_SIZE: Final = _FIELDS.size
@@ -132,3 +147,34 @@ def written(
         )
     except struct.error as error:
         raise RecordFormatError(f"a header of the message does not fit: {error}") from error
+
+
+def written_properties(properties: Collection[Property]) -> bytes:
+    """Give properties as they are encoded, their flag before them.
+
+    Raises:
+        RecordFormatError: one does not fit its type.
+    """
+    if not properties:
+        return b"\0"
+    pack = _INT.pack
+    parts = [b"\1", pack(len(properties))]
+    for item in properties:
+        name, kind, value = item
+        units = encoded_name(name)
+        number = _NUMBERS[kind]
+        if number is not None:
+            try:
+                parts += (pack(len(units)), units, number.pack(kind, value))
+            except struct.error as error:
+                raise RecordFormatError(
+                    f"{value!r} does not fit {number.size - 1} bytes"
+                ) from error
+        elif kind is _STRING and isinstance(value, str):
+            text = value.encode("utf-16-le", "surrogatepass")
+            parts += (pack(len(units)), units, _STRING_TAG, pack(len(text)), text)
+        else:
+            writer = BodyWriter()
+            TYPED_PROPERTIES.write(writer, (item,))
+            parts.append(writer.getvalue()[_COUNT_SIZE:])
+    return b"".join(parts)

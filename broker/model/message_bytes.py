@@ -97,9 +97,10 @@ def encoded_name(name: str) -> bytes:
     units = _encoded_names.get(name)
     if units is None:
         units = name.encode("utf-16-le", "surrogatepass")
-        if len(_encoded_names) >= _TEXTS_MAX:
-            _encoded_names.clear()
-        _encoded_names[name] = units
+        if len(units) <= _TEXT_SIZE_MAX:
+            if len(_encoded_names) >= _TEXTS_MAX:
+                _encoded_names.clear()
+            _encoded_names[name] = units
     return units
 
 

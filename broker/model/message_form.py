@@ -18,16 +18,22 @@ from typing import TYPE_CHECKING, Final, Self
 import broker.model.core_layout as layout
 import broker.model.message_bytes as walk
 import broker.model.packed as packed
-from broker.model.core_layout import fitting_byte, fitting_long, fitting_user_id, written
-from broker.model.encoding import Body, BodyWriter, RecordFormatError
+from broker.model.core_layout import (
+    fitting_byte,
+    fitting_long,
+    fitting_user_id,
+    written,
+    written_properties,
+)
+from broker.model.encoding import Body, RecordFormatError
 from broker.model.message_fields import MessageFields, Parts
 from broker.model.message_types import MessageType
-from broker.model.properties import TYPED_PROPERTIES, Property
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from broker.model.message_owners import SpillFile
+    from broker.model.properties import Property
 
 __all__ = [
     "GROUP_ID",
@@ -320,9 +326,7 @@ class MessageForm(MessageFields):
             data = self._bytes()
             properties = memoryview(data)[self._properties_at :]
         else:
-            writer = BodyWriter()
-            TYPED_PROPERTIES.write(writer, tuple(parts.properties.values()))
-            properties = memoryview(writer.getvalue())
+            properties = memoryview(written_properties(parts.properties.values()))
         self._data = written(
             body,
             self._message_id,

@@ -104,6 +104,9 @@ class Part:
         if start is None and first is not None:
             start = first.broker_sequence_id
         assert start is not None, "one of both"
+        if end - start < len(self.open):
+            # Mostly a single one, of as many as a window has.
+            return [number for number in range(start, end + 1) if number in self.open]
         return [number for number in self.open if start <= number <= end]
 
     def destination_of(self, address: str) -> ActiveMQDestination:

@@ -33,6 +33,10 @@ _FIELDS: Final = frozenset(
         *("JMSTimestamp", ""),
     }
 )
+# Those of a broker begin with one of these.
+_OWN: Final = ("_AMQ", names.OWN_PREFIX)
+_OWN_DLQ_CAUSE: Final = names.DLQ_CAUSE
+_CLIENT_ID: Final = names.CLIENT_ID
 _DLQ_CAUSE: Final = "dlqDeliveryFailureCause"
 _INT_MAX: Final = 2**31 - 1
 
@@ -60,52 +64,56 @@ def delivered_message(
     """
     properties = message.properties
     made_class, content = content_of(message.type, body)
-
-    def text(name: str) -> str | None:
-        found = properties.get(name)
-        return found.value if found is not None and isinstance(found.value, str) else None
-
-    def number(name: str, default: int) -> int:
-        found = properties.get(name)
-        value = None if found is None else found.value
-        return value if isinstance(value, int) and not isinstance(value, bool) else default
-
     is_compressed = message.get(names.COMPRESSED) is True and content is not None
     if is_compressed and content is not None:
         content = packed(made_class, content)
     own = _application_properties(properties, hides_client_id=hides_client_id)
-    producer = text(names.PRODUCER_ID)
-    original = text(names.ORIGINAL_DESTINATION)
-    reply_to = text(names.REPLY_TO)
+    producer = _text(properties, names.PRODUCER_ID)
+    original = _text(properties, names.ORIGINAL_DESTINATION)
+    reply_to = _text(properties, names.REPLY_TO)
     return made_class(
-        command_id=number(names.COMMAND_ID, -1),
+        command_id=_number(properties, names.COMMAND_ID, -1),
         producer_id=message_id.producer_id if producer is None else ProducerId.of(producer),
         destination=destination,
         original_destination=(
             None if original is None else destination_of(original, type(destination))
         ),
         message_id=message_id,
-        group_id=text(GROUP_ID),
-        group_sequence=number(names.GROUP_SEQUENCE, 0),
+        group_id=_text(properties, GROUP_ID),
+        group_sequence=_number(properties, names.GROUP_SEQUENCE, 0),
         correlation_id=_correlation_id(properties),
         persistent=message.durable,
         expiration=message.expiration,
         priority=message.priority,
         reply_to=None if reply_to is None else destination_of(reply_to, ActiveMQQueue),
         timestamp=message.timestamp,
-        type=text(names.TYPE),
+        type=_text(properties, names.TYPE),
         content=content,
         marshalled_properties=write_map(own) if own else None,
         compressed=is_compressed,
         redelivery_counter=redeliveries,
-        broker_path=_broker_ids(text(names.PATH)),
-        arrival=number(names.ARRIVAL, 0),
-        user_id=text(names.USER_ID),
+        broker_path=_broker_ids(_text(properties, names.PATH)),
+        arrival=_number(properties, names.ARRIVAL, 0),
+        user_id=_text(properties, names.USER_ID),
         droppable=message.get(names.DROPPABLE) is True,
-        cluster=_broker_ids(text(names.CLUSTER)),
-        broker_in_time=number(names.BROKER_IN_TIME, 0),
+        cluster=_broker_ids(_text(properties, names.CLUSTER)),
+        broker_in_time=_number(properties, names.BROKER_IN_TIME, 0),
         broker_out_time=now_ms,
     )
+
+
+def _text(properties: Mapping[str, Property], name: str) -> str | None:
+    found = properties.get(name)
+    if found is None:
+        return None
+    value = found.value
+    return value if isinstance(value, str) else None
+
+
+def _number(properties: Mapping[str, Property], name: str, default: int) -> int:
+    found = properties.get(name)
+    value = None if found is None else found.value
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def message_id_of(message: Message, node_id: str, sequence: int) -> MessageId:
@@ -147,14 +155,14 @@ def _application_properties(
     is_notification = _NOTIFICATION in properties
     found = []
     for name, item in properties.items():
-        if name in _FIELDS or (hides_client_id and name == names.CLIENT_ID):
+        if name in _FIELDS or (hides_client_id and name == _CLIENT_ID):
             continue
-        if name == names.DLQ_CAUSE:
-            found.append(item._replace(name=_DLQ_CAUSE))
-            continue
-        is_own = name.startswith(("_AMQ", names.OWN_PREFIX))
-        if is_own and not is_notification and name not in _KEPT:
-            continue
+        if name.startswith(_OWN) and name not in _KEPT:
+            if name == _OWN_DLQ_CAUSE:
+                found.append(item._replace(name=_DLQ_CAUSE))
+                continue
+            if not is_notification:
+                continue
         found.append(_value(item))
     return found
 

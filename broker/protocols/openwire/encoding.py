@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.protocols.openwire.commands import ActiveMQMessage
 from broker.protocols.openwire.data_types import FIELDS, LAST_VERSION, NUMBERS
@@ -13,21 +12,53 @@ from broker.protocols.openwire.fields import Kind
 from broker.protocols.openwire.modified_utf8 import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from broker.protocols.openwire.commands import Throwable
     from broker.protocols.openwire.fields import DataType
 
 __all__ = ["LooseWriter", "TightWriter"]
 
-_BYTE: Final = struct.Struct(">b").pack
-_SHORT: Final = struct.Struct(">h").pack
-_UNSIGNED_SHORT: Final = struct.Struct(">H").pack
-_INT: Final = struct.Struct(">i").pack
-_UNSIGNED_INT: Final = struct.Struct(">I").pack
-_LONG: Final = struct.Struct(">q").pack
+_PACK_BYTE: Final = struct.Struct(">b").pack
+_PACK_SHORT: Final = struct.Struct(">h").pack
+_PACK_UNSIGNED_SHORT: Final = struct.Struct(">H").pack
+_PACK_INT: Final = struct.Struct(">i").pack
+_PACK_UNSIGNED_INT: Final = struct.Struct(">I").pack
+_PACK_LONG: Final = struct.Struct(">q").pack
 # Of a text, in bytes (BaseDataStreamMarshaller).
 _TEXT_SIZE_MAX: Final = 2**15 - 1
+
+# What is written for a field, as plain numbers: it is asked for each of them.
+_BOOLEAN: Final = 0
+_BYTE: Final = 1
+_INT: Final = 2
+_LONG: Final = 3
+_STRING: Final = 4
+_BYTES: Final = 5
+_NESTED: Final = 6
+_ARRAY: Final = 7
+_STEPS: Final = {
+    Kind.BOOLEAN: _BOOLEAN,
+    Kind.BYTE: _BYTE,
+    Kind.INT: _INT,
+    Kind.LONG: _LONG,
+    Kind.STRING: _STRING,
+    Kind.BYTES: _BYTES,
+    Kind.NESTED: _NESTED,
+    Kind.CACHED: _NESTED,
+    Kind.ARRAY: _ARRAY,
+    Kind.THROWABLE: _ARRAY + 1,
+}
+# By version and class: the name of each field and what is written for it, in the bytes' order.
+_PLANS: Final = [
+    {
+        one: [(field.name, _STEPS[field.kind]) for field in fields if field.since <= version]
+        for one, fields in FIELDS.items()
+    }
+    for version in range(LAST_VERSION + 1)
+]
+# What stands before an object.
+_NUMBERS: Final = {one: bytes((number,)) for one, number in NUMBERS.items()}
 
 
 class LooseWriter:
@@ -38,10 +69,10 @@ class LooseWriter:
         has_stack_traces: exceptions come with them; ours have none.
     """
 
-    __slots__ = ("_has_stack_traces", "_parts", "_version")
+    __slots__ = ("_has_stack_traces", "_parts", "_plans")
 
     def __init__(self, version: int, *, has_stack_traces: bool) -> None:
-        self._version = version
+        self._plans = _PLANS[version]
         self._has_stack_traces = has_stack_traces
         self._parts: list[bytes] = []
 
@@ -51,166 +82,156 @@ class LooseWriter:
         Raises:
             OpenWireError: a text of it is too long.
         """
-        self._parts = []
+        self._begin()
         self._body(command)
-        data = self._number(command) + self._joined()
-        return _INT(len(data)) + data if has_size else data
+        self._end()
+        parts, self._parts = self._parts, []
+        parts[0] = _NUMBERS[type(command)]
+        if has_size:
+            parts.insert(0, _PACK_INT(sum(map(len, parts))))
+        return b"".join(parts)
 
-    def _number(self, command: DataType) -> bytes:
-        return bytes((NUMBERS[type(command)],))
+    def _begin(self) -> None:
+        # The first is what it is of.
+        self._parts = [b""]
 
-    def _joined(self) -> bytes:
-        return b"".join(self._parts)
+    def _end(self) -> None:
+        """Write what is known only behind all fields."""
 
     def _body(self, command: DataType) -> None:
-        for get, write in _WRITES[self._version][type(command)]:
-            write(self, get(command))
+        for name, step in self._plans[type(command)]:
+            self._value(step, getattr(command, name))
+
+    def _value(self, step: int, value: Any) -> None:  # noqa: ANN401 - of the field's type.
+        """Write a field."""
+        if step == _BOOLEAN:
+            self._boolean(value)
+        elif step == _NESTED:
+            self._nested(value)
+        elif step == _STRING:
+            self._string(value)
+        elif step == _LONG:
+            self._long(value)
+        elif step == _INT:
+            self._parts.append(_PACK_INT(value))
+        elif step == _ARRAY:
+            self._array(value)
+        elif step == _BYTES:
+            self._bytes(value)
+        elif step == _BYTE:
+            self._parts.append(_PACK_BYTE(value))
+        else:
+            self._throwable(value)
 
     # --- values -------------------------------------------------------------------------------
 
-    def write_boolean(self, value: bool) -> None:
-        """Write one."""
+    def _boolean(self, value: bool) -> None:
         self._parts.append(b"\1" if value else b"\0")
 
-    def write_byte(self, value: int) -> None:
-        """Write a signed one."""
-        self._parts.append(_BYTE(value))
+    def _long(self, value: int) -> None:
+        self._parts.append(_PACK_LONG(value))
 
-    def write_int(self, value: int) -> None:
-        """Write a signed number of 4 bytes."""
-        self._parts.append(_INT(value))
-
-    def write_long(self, value: int) -> None:
-        """Write a signed number of 8 bytes."""
-        self._parts.append(_LONG(value))
-
-    def write_string(self, value: str | None) -> None:
-        """Write a text that may be null."""
-        self.write_boolean(value is not None)
+    def _string(self, value: str | None) -> None:
+        self._boolean(value is not None)
         if value is not None:
             self._text(encode(value))
 
     def _text(self, data: bytes) -> None:
         if len(data) > _TEXT_SIZE_MAX:
             raise OpenWireError(f"a text of {len(data)} bytes is too long for OpenWire")
-        self._parts.append(_UNSIGNED_SHORT(len(data)))
+        self._parts.append(_PACK_UNSIGNED_SHORT(len(data)))
         self._parts.append(data)
 
-    def write_bytes(self, value: bytes | None) -> None:
-        """Write bytes that may be null."""
-        self.write_boolean(value is not None)
+    def _bytes(self, value: bytes | None) -> None:
+        self._boolean(value is not None)
         if value is not None:
-            self._parts.append(_INT(len(value)))
+            self._parts.append(_PACK_INT(len(value)))
             self._parts.append(value)
 
-    def write_nested(self, value: DataType | None) -> None:
+    def _nested(self, value: DataType | None) -> None:
         """Write an object that may be null."""
-        self.write_boolean(value is not None)
+        self._boolean(value is not None)
         if value is not None:
-            self._parts.append(self._number(value))
-            self._body(value)
+            self._parts.append(_NUMBERS[type(value)])
+            self._nested_body(value)
 
-    def write_array(self, values: Sequence[DataType | None] | None) -> None:
+    def _nested_body(self, value: DataType) -> None:
+        self._body(value)
+
+    def _array(self, values: Sequence[DataType | None] | None) -> None:
         """Write objects behind their number; the list may be null."""
-        self.write_boolean(values is not None)
+        self._boolean(values is not None)
         if values is not None:
-            self._parts.append(_SHORT(len(values)))
+            self._parts.append(_PACK_SHORT(len(values)))
             for value in values:
-                self.write_nested(value)
+                self._nested(value)
 
-    def write_throwable(self, value: Throwable | None) -> None:
+    def _throwable(self, value: Throwable | None) -> None:
         """Write what an exception says of itself: no stack trace, and no cause."""
-        self.write_boolean(value is not None)
+        self._boolean(value is not None)
         if value is None:
             return
-        self.write_string(value.class_name)
-        self.write_string(value.message)
+        self._string(value.class_name)
+        self._string(value.message)
         if self._has_stack_traces:
-            self._parts.append(_SHORT(0))
-            self.write_throwable(None)
+            self._parts.append(_PACK_SHORT(0))
+            self._throwable(None)
 
 
 class TightWriter(LooseWriter):
     """Writes one object whose booleans and sizes stand in bits at its beginning."""
 
-    __slots__ = ("_bits",)
+    __slots__ = ("_bit", "_bits")
 
-    def frame(self, command: DataType, *, has_size: bool = True) -> bytes:
-        """Give the bytes of a command, as in loose encoding."""
-        self._bits: list[bool] = []
-        return super().frame(command, has_size=has_size)
+    def _begin(self) -> None:
+        # The bits come behind what it is of.
+        self._parts = [b"", b""]
+        self._bits = bytearray()
+        self._bit = 0
 
-    def _joined(self) -> bytes:
+    def _end(self) -> None:
         bits = self._bits
-        size = (len(bits) + 7) // 8
-        value = 0
-        for place, bit in enumerate(bits):
-            if bit:
-                value |= 1 << place
+        size = len(bits)
         if size < 64:
             head = bytes((size,))
         elif size < 0x100:
             head = bytes((0xC0, size))
         else:
-            head = b"\x80" + _UNSIGNED_SHORT(size)
-        return b"".join((head, value.to_bytes(size, "little"), *self._parts))
+            head = b"\x80" + _PACK_UNSIGNED_SHORT(size)
+        self._parts[1] = head + bits
 
-    def write_boolean(self, value: bool) -> None:
-        """Write one."""
-        self._bits.append(value)
+    def _boolean(self, value: bool) -> None:
+        at = self._bit & 7
+        if at == 0:
+            self._bits.append(0)
+        if value:
+            self._bits[self._bit >> 3] |= 1 << at
+        self._bit += 1
 
-    def write_long(self, value: int) -> None:
+    def _long(self, value: int) -> None:
         """Write a signed number of 0, 2, 4 or 8 bytes."""
-        if value == 0:
-            self._bits += (False, False)
-        elif 0 < value <= 0xFFFF:
-            self._bits += (False, True)
-            self._parts.append(_UNSIGNED_SHORT(value))
-        elif 0 < value <= 0xFFFFFFFF:
-            self._bits += (True, False)
-            self._parts.append(_UNSIGNED_INT(value))
-        else:
-            self._bits += (True, True)
-            self._parts.append(_LONG(value))
+        is_short = 0 < value <= 0xFFFF
+        is_int = 0xFFFF < value <= 0xFFFFFFFF
+        is_long = value < 0 or value > 0xFFFFFFFF
+        self._boolean(is_int or is_long)
+        self._boolean(is_short or is_long)
+        if is_long:
+            self._parts.append(_PACK_LONG(value))
+        elif is_int:
+            self._parts.append(_PACK_UNSIGNED_INT(value))
+        elif is_short:
+            self._parts.append(_PACK_UNSIGNED_SHORT(value))
 
-    def write_string(self, value: str | None) -> None:
-        """Write a text that may be null."""
-        self._bits.append(value is not None)
+    def _string(self, value: str | None) -> None:
+        self._boolean(value is not None)
         if value is not None:
             data = encode(value)
             # Each character is one byte.
-            self._bits.append(len(data) == len(value))
+            self._boolean(len(data) == len(value))
             self._text(data)
 
-    def write_nested(self, value: DataType | None) -> None:
-        """Write an object that may be null."""
-        self._bits.append(value is not None)
-        if value is not None:
-            self._parts.append(self._number(value))
-            if isinstance(value, ActiveMQMessage):
-                # It was not marshalled before.
-                self._bits.append(False)
-            self._body(value)
-
-
-def _write_of(kind: Kind) -> Callable[[LooseWriter, object], None]:
-    name = "write_nested" if kind is Kind.CACHED else f"write_{kind.name.lower()}"
-
-    def write(writer: LooseWriter, value: object) -> None:
-        getattr(writer, name)(value)
-
-    return write
-
-
-_BY_KIND: Final = {kind: _write_of(kind) for kind in Kind}
-_WRITES: Final = [
-    {
-        one: [
-            (attrgetter(field.name), _BY_KIND[field.kind])
-            for field in fields
-            if field.since <= version
-        ]
-        for one, fields in FIELDS.items()
-    }
-    for version in range(LAST_VERSION + 1)
-]
+    def _nested_body(self, value: DataType) -> None:
+        if isinstance(value, ActiveMQMessage):
+            # It was not marshalled before.
+            self._boolean(False)
+        self._body(value)

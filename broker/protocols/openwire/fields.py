@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_type_hin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["VERSION_MAX", "DataType", "Field", "Kind", "field", "fields_of"]
+__all__ = ["EMPTY", "VERSION_MAX", "DataType", "Field", "Kind", "field", "fields_of"]
 
 VERSION_MAX: Final = 12
 
@@ -41,7 +41,8 @@ class Kind(Enum):
     THROWABLE = auto()
 
 
-_EMPTY: Final = {Kind.BOOLEAN: False, Kind.BYTE: 0, Kind.INT: 0, Kind.LONG: 0, Kind.ARRAY: None}
+EMPTY: Final = {Kind.BOOLEAN: False, Kind.BYTE: 0, Kind.INT: 0, Kind.LONG: 0}
+"""What a field is of which nothing is said; that of any other kind is None."""
 
 
 class DataType:
@@ -68,7 +69,7 @@ class Field(NamedTuple):
 
 def field(kind: Kind, *, since: int = 1) -> Any:  # noqa: ANN401 - of the field's own type.
     """Declare a field; where nothing is said of it, it is null, false or 0."""
-    return dataclasses.field(default=_EMPTY.get(kind), metadata={"kind": kind, "since": since})
+    return dataclasses.field(default=EMPTY.get(kind), metadata={"kind": kind, "since": since})
 
 
 def fields_of(data_type: type[DataType]) -> tuple[Field, ...]:

@@ -203,20 +203,10 @@ class OpenWireConnection:
             XaError: likewise.
             JournalError: the storage has failed.
         """
-        if isinstance(command, c.KeepAliveInfo):
+        own = _OWN.get(type(command))
+        if own is not None:
+            own(self, command)
             return
-        if isinstance(command, c.ConnectionControl):
-            # A failover client's first command on a new connection: it says what it is again later.
-            self.answer(command, None)
-            return
-        if isinstance(command, c.ShutdownInfo):
-            self._shut_down(command)
-            return
-        if isinstance(command, c.ConnectionInfo):
-            self._log_in(command)
-            return
-        if isinstance(command, _NOT_FROM_CLIENTS):
-            raise OpenWireError("not implemented! ")
         work = self._work
         if work is None:
             raise OpenWireError(f"a {type(command).__name__} before ConnectionInfo", closes=True)
@@ -224,6 +214,16 @@ class OpenWireConnection:
             self._leave(command)
         elif not work.take(command):
             self.answer(command, None)
+
+    def _confirm(self, command: c.ConnectionControl) -> None:
+        # A failover client's first command on a new connection: it says what it is again later.
+        self.answer(command, None)
+
+    def _do_nothing(self, command: c.KeepAliveInfo) -> None:
+        pass
+
+    def _not_from_clients(self, command: c.Command) -> None:
+        raise OpenWireError("not implemented! ")
 
     def attempt(self, command: c.Command, step: Callable[[], object]) -> None:
         """Do a step of what a command asks for, or refuse it."""
@@ -441,4 +441,14 @@ class OpenWireConnection:
         self._peer.close()
 
 
-_NOT_FROM_CLIENTS: Final = (c.BrokerInfo, c.ControlCommand, c.FlushCommand, c.ConnectionError)
+# Those that are none of a client's work.
+_OWN: Final[dict[type[c.Command], Callable[[OpenWireConnection, Any], None]]] = {
+    c.KeepAliveInfo: OpenWireConnection._do_nothing,
+    c.ConnectionControl: OpenWireConnection._confirm,
+    c.ShutdownInfo: OpenWireConnection._shut_down,
+    c.ConnectionInfo: OpenWireConnection._log_in,
+    c.BrokerInfo: OpenWireConnection._not_from_clients,
+    c.ControlCommand: OpenWireConnection._not_from_clients,
+    c.FlushCommand: OpenWireConnection._not_from_clients,
+    c.ConnectionError: OpenWireConnection._not_from_clients,
+}

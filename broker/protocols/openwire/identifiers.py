@@ -6,7 +6,8 @@ The text of each is what Artemis stores and shows: `ID:host-1-2-0:1`, `…:1:1`,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 from broker.protocols.openwire.fields import DataType, Kind, field
 
@@ -21,6 +22,11 @@ __all__ = [
     "TransactionId",
     "XATransactionId",
 ]
+
+
+# Ids of producers come again with each of their messages: so many are remembered, of that size.
+_KNOWN_MAX: Final = 1024
+_KNOWN_SIZE_MAX: Final = 256
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -69,13 +75,11 @@ class ProducerId(DataType):
 
     @classmethod
     def of(cls, text: str) -> ProducerId:
-        """Read the text of one; a text that is none is that of a connection (ProducerId.java)."""
-        parts = text.rsplit(":", 2)
-        if len(parts) == 3:
-            numbers = _number(parts[1]), _number(parts[2])
-            if numbers[0] is not None and numbers[1] is not None:
-                return cls(parts[0], numbers[1], numbers[0])
-        return cls(text, 0, 0)
+        """Read the text of one; a text that is none is that of a connection (ProducerId.java).
+
+        What it gives may be others' as well: it must not be changed.
+        """
+        return _known_producer(text) if len(text) <= _KNOWN_SIZE_MAX else _producer(text)
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -132,6 +136,17 @@ class XATransactionId(DataType):
         branch, whole = self.branch_qualifier or b"", self.global_transaction_id or b""
         return f"XID:[{self.format_id},globalId={whole.hex()},branchId={branch.hex()}]"
 
+
+def _producer(text: str) -> ProducerId:
+    parts = text.rsplit(":", 2)
+    if len(parts) == 3:
+        session, value = _number(parts[1]), _number(parts[2])
+        if session is not None and value is not None:
+            return ProducerId(parts[0], value, session)
+    return ProducerId(text, 0, 0)
+
+
+_known_producer: Final = lru_cache(maxsize=_KNOWN_MAX)(_producer)
 
 TransactionId: TypeAlias = LocalTransactionId | XATransactionId
 
