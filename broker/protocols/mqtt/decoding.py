@@ -50,7 +50,7 @@ _FLAGS: Final = {
     PacketType.UNSUBSCRIBE: 2,
 }
 # By number; there is no 0.
-_KINDS: Final = (PacketType.CONNECT, *PacketType)
+_KINDS: Final[tuple[PacketType, ...]] = (PacketType.CONNECT, *PacketType)
 _DUP: Final = 8
 _CLIENT_ID_MAX: Final = 23  # Of MQTT 3.1.
 
