@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.model.message import Message
 from broker.protocols.mqtt import message_properties as names
 from broker.protocols.mqtt.encoding import publish_parts
 from broker.protocols.mqtt.message_packet import own_qos, payload_of, properties_of
@@ -16,7 +17,6 @@ from broker.protocols.mqtt.versions import Version
 
 if TYPE_CHECKING:
     from broker.model.address import WildcardConfiguration
-    from broker.model.message import Message
 
 __all__ = ["OutgoingMessage", "outgoing"]
 
@@ -94,6 +94,9 @@ _kept: Final[list[OutgoingMessage | None]] = [None] * _KEPT_MAX
 
 def outgoing(message: Message) -> OutgoingMessage:
     """Give what a message is for all of its subscribers."""
+    if type(message) is not Message:
+        # One of AMQP may change without its bytes.
+        return OutgoingMessage(message, b"")
     data = message.encode()
     place = message.message_id % _KEPT_MAX
     found = _kept[place]
