@@ -115,7 +115,7 @@ def read_value(data: bytes, at: int) -> PropertyValue:
         return data[at + 5 : at + 5 + size].decode("utf-16-le", "surrogatepass")
     if tag == _INT_TAG and at + 5 <= len(data):
         return int.from_bytes(data[at + 1 : at + 5], "big", signed=True)
-    if tag == _BOOLEAN_TAG:
+    if tag == _BOOLEAN_TAG and at + 1 < len(data):
         return data[at + 1] != 0
     if tag == _BYTES_TAG:
         # Ids of duplicates, mostly: without a copy of all that follows.
