@@ -57,6 +57,13 @@ class Property(NamedTuple):
 
 TypedProperties: TypeAlias = tuple[Property, ...]
 
+# As plain numbers: read_value() compares each with the tag of a value.
+_BOOLEAN_TAG: Final = int(PropertyType.BOOLEAN)
+_BYTE_TAG: Final = int(PropertyType.BYTE)
+_BYTES_TAG: Final = int(PropertyType.BYTES)
+_INT_TAG: Final = int(PropertyType.INT)
+_STRING_TAG: Final = int(PropertyType.STRING)
+
 _NULL: Final[Codec[None]] = Codec(lambda reader: None, lambda writer, value: None)
 
 _CODECS: Final[dict[PropertyType, Codec[Any]]] = {
@@ -98,15 +105,19 @@ def read_value(data: bytes, at: int) -> PropertyValue:
         RecordFormatError: these bytes are none.
     """
     tag = data[at]
-    if tag == PropertyType.BYTE:
+    if tag == _BYTE_TAG:
         # The routing type, of nearly every message.
         value = data[at + 1]
         return value - 0x100 if value >= 0x80 else value
-    if tag == PropertyType.STRING:
+    if tag == _STRING_TAG:
         # Most others. Its size was seen to fit when the message came.
         size = int.from_bytes(data[at + 1 : at + 5], "big")
         return data[at + 5 : at + 5 + size].decode("utf-16-le", "surrogatepass")
-    if tag == PropertyType.BYTES:
+    if tag == _INT_TAG and at + 5 <= len(data):
+        return int.from_bytes(data[at + 1 : at + 5], "big", signed=True)
+    if tag == _BOOLEAN_TAG and at + 1 < len(data):
+        return data[at + 1] != 0
+    if tag == _BYTES_TAG:
         # Ids of duplicates, mostly: without a copy of all that follows.
         first = at + 5
         size = int.from_bytes(data[at + 1 : first], "big", signed=True)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from broker.protocols.mqtt.packets import Packet
     from broker.protocols.mqtt.properties import Properties
 
-__all__ = ["check_flags", "decode", "read_publish_head"]
+__all__ = ["check_flags", "decode", "read_packet", "read_publish"]
 
 _NAMES: Final = {"MQIsdp": Version.V3_1, "MQTT": Version.V3_1_1}
 # The lower four bits of packets that have nothing to say by them.
@@ -49,6 +49,8 @@ _FLAGS: Final = {
     PacketType.SUBSCRIBE: 2,
     PacketType.UNSUBSCRIBE: 2,
 }
+# By number; there is no 0.
+_KINDS: Final[tuple[PacketType, ...]] = (PacketType.CONNECT, *PacketType)
 _DUP: Final = 8
 _CLIENT_ID_MAX: Final = 23  # Of MQTT 3.1.
 
@@ -61,7 +63,7 @@ def check_flags(type: int, flags: int, version: Version) -> PacketType:
     """
     if type == 0 or (type == PacketType.AUTH and version is not Version.V5):
         raise MqttError(ReasonCode.MALFORMED_PACKET, f"unknown packet type {type}")
-    kind = PacketType(type)
+    kind = _KINDS[type]
     if kind is PacketType.PUBLISH:
         qos = flags >> 1 & 3
         if qos == 3:
@@ -90,18 +92,27 @@ def decode(type: int, flags: int, body: bytes, version: Version) -> Packet:
     Raises:
         MqttError: it is malformed, or breaks a rule that needs nothing else to be known.
     """
-    kind = check_flags(type, flags, version)
+    return read_packet(check_flags(type, flags, version), flags, body, version)
+
+
+def read_packet(kind: PacketType, flags: int, body: bytes, version: Version) -> Packet:
+    """Read a packet, as decode() does, whose first byte is known to be valid.
+
+    Raises:
+        MqttError: as of decode().
+    """
     reader = PacketReader(body, strict=version is Version.V5)
     if kind is PacketType.PUBLISH:
-        head = read_publish_head(reader, flags, version)
-        return head._replace(payload=reader.rest())
+        return read_publish(reader, flags, version, has_payload=True)
     found = _READERS[kind](reader, kind, version)
     reader.end()
     return found
 
 
-def read_publish_head(reader: PacketReader, flags: int, version: Version) -> Publish:
-    """Read a PUBLISH up to its payload.
+def read_publish(
+    reader: PacketReader, flags: int, version: Version, *, has_payload: bool
+) -> Publish:
+    """Read a PUBLISH, with its payload or up to that.
 
     Raises:
         MqttError: it is malformed.
@@ -110,7 +121,8 @@ def read_publish_head(reader: PacketReader, flags: int, version: Version) -> Pub
     topic = reader.text()
     packet_id = _packet_id(reader) if qos else 0
     properties = _properties(reader, PacketType.PUBLISH, version)
-    return Publish(topic, b"", qos, bool(flags & 1), bool(flags & _DUP), packet_id, properties)
+    payload = reader.rest() if has_payload else b""
+    return Publish(topic, payload, qos, bool(flags & 1), bool(flags & _DUP), packet_id, properties)
 
 
 def _packet_id(reader: PacketReader) -> int:

@@ -22,9 +22,10 @@ from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
 from broker.protocols.body_stream import BodyStream
 from broker.protocols.mqtt import message_properties as names
-from broker.protocols.mqtt.encoding import encode, publish_head
-from broker.protocols.mqtt.message_packet import is_text, payload_of, properties_of, qos_of
-from broker.protocols.mqtt.packets import Acknowledgement, PacketType, Publish, Version
+from broker.protocols.mqtt.encoding import encode, publish_head, publish_parts
+from broker.protocols.mqtt.message_packet import is_text, properties_of
+from broker.protocols.mqtt.outgoing_message import OutgoingMessage, outgoing
+from broker.protocols.mqtt.packets import Acknowledgement, PacketType, Version
 from broker.protocols.mqtt.properties import NO_PROPERTIES, PropertyId
 from broker.protocols.mqtt.reason_codes import FAILURE, ReasonCode
 from broker.protocols.mqtt.session_states import RELEASE_PREFIX
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from broker.environment import Clock
     from broker.ports import Timers
     from broker.protocols.mqtt.agreement import Agreement
-    from broker.protocols.mqtt.session_state import Outgoing, SessionState
+    from broker.protocols.mqtt.session_state import Outgoing, SessionState, Subscribed
     from broker.protocols.mqtt.subscriptions import Active, Subscriptions
     from broker.protocols.output import Output
     from broker.protocols.peer import Peer
@@ -129,11 +130,12 @@ class Deliveries:
             self._acknowledge(consumer, message.message_id)
             return 0
         left = self._state.qos_left(active.subscribed.queue, message.message_id)
-        qos = left or qos_of(message, filter.qos)
+        made = outgoing(message)
+        qos = left or min(made.qos, filter.qos)
         if message.large is not None:
-            return self._deliver_large(active, message, qos, delivery_count)
-        payload = payload_of(message)
-        head = self._head(active, message, qos, delivery_count, len(payload))
+            return self._deliver_large(active, message, made, qos, delivery_count)
+        payload = made.payload
+        head = self._head(active, message, made, qos, delivery_count, len(payload))
         if head is None:
             self._acknowledge(consumer, message.message_id)
             return 0
@@ -143,29 +145,25 @@ class Deliveries:
         return len(head) + len(payload)
 
     def _head(
-        self, active: Active, message: Message, qos: int, delivery_count: int, size: int
+        self,
+        active: Active,
+        message: Message,
+        made: OutgoingMessage,
+        qos: int,
+        delivery_count: int,
+        size: int,
     ) -> bytes | None:
         """Give a PUBLISH before its payload, with a packet id; None where it is too large."""
-        subscribed, is_5 = active.subscribed, self._version is Version.V5
-        topic = topic_of(message.address or "", self._wildcards)
-        properties = NO_PROPERTIES
-        alias = 0
-        text = topic
-        if is_5:
-            properties = properties_of(message, self._clock.now_ms(), subscribed.identifier)
-            if self._alias_max:
-                alias = self._aliases.get(topic, 0)
-                if alias:
-                    text = ""
-                elif len(self._aliases) < self._alias_max:
-                    alias = len(self._aliases) + 1
-                if alias:
-                    properties = {**properties, PropertyId.TOPIC_ALIAS: alias}
-        # Its packet id takes as much room, whichever it is.
-        packet = Publish(text, b"", qos, self._is_retained(active, message), packet_id=qos and 1)
-        packet = packet._replace(properties=properties)
+        subscribed = active.subscribed
+        retain = self._is_retained(active, made)
+        new_alias: str | None = None
         try:
-            head = publish_head(packet, self._version, size)
+            if self._is_as_for_all(subscribed, made):
+                parts = made.parts(message, self._wildcards, qos, self._version)
+            else:
+                parts, new_alias = self._own_parts(subscribed, message, qos, size)
+            # Its packet id takes as much room, whichever it is.
+            head = publish_head(parts, qos, retain, False, 0)
         except ValueError:
             head = b""
         if not head or len(head) + size > self._size_max:
@@ -175,8 +173,8 @@ class Deliveries:
                 self._state.client_id,
             )
             return None
-        if alias:
-            self._aliases[topic] = alias
+        if new_alias is not None:
+            self._aliases[new_alias] = len(self._aliases) + 1
         if not qos:
             return head
         packet_id, is_left = self._state.begin(
@@ -187,14 +185,40 @@ class Deliveries:
             self._is_full = True
             for consumer in self.subscriptions.consumers():
                 consumer.pause()
-        return publish_head(packet._replace(packet_id=packet_id, dup=is_dup), self._version, size)
+        return publish_head(parts, qos, retain, is_dup, packet_id)
 
-    def _is_retained(self, active: Active, message: Message) -> bool:
-        if message.get(names.IS_RETAINED) is not True:
+    def _is_as_for_all(self, subscribed: Subscribed, made: OutgoingMessage) -> bool:
+        """Whether this subscription gets the same bytes as others, but for flags and packet id."""
+        if made.is_large:
+            return False
+        if self._version is not Version.V5:
+            return True
+        return not (made.expires or self._alias_max or subscribed.identifier is not None)
+
+    def _own_parts(
+        self, subscribed: Subscribed, message: Message, qos: int, size: int
+    ) -> tuple[tuple[bytes, bytes], str | None]:
+        """Give the parts for one subscription, and the topic that gets an alias by it."""
+        topic = topic_of(message.address or "", self._wildcards)
+        if self._version is not Version.V5:
+            return publish_parts(topic, qos, NO_PROPERTIES, self._version, size), None
+        properties = properties_of(message, self._clock.now_ms(), subscribed.identifier)
+        text, new = topic, None
+        alias = self._aliases.get(topic, 0)
+        if alias:
+            text = ""
+        elif len(self._aliases) < self._alias_max:
+            alias, new = len(self._aliases) + 1, topic
+        if alias:
+            properties = {**properties, PropertyId.TOPIC_ALIAS: alias}
+        return publish_parts(text, qos, properties, self._version, size), new
+
+    def _is_retained(self, active: Active, made: OutgoingMessage) -> bool:
+        if not made.is_retained:
             return False
         if self._version is Version.V5 and active.subscribed.filter.retain_as_published:
             return True
-        return names.IS_INITIAL in message.properties
+        return made.is_initial
 
     def _acknowledge(self, consumer: Consumer, message_id: int) -> None:
         """Nothing more is to come of the client for a message."""
@@ -216,7 +240,12 @@ class Deliveries:
     # --- large messages -----------------------------------------------------------------------
 
     def _deliver_large(
-        self, active: Active, message: Message, qos: int, delivery_count: int
+        self,
+        active: Active,
+        message: Message,
+        outgoing: OutgoingMessage,
+        qos: int,
+        delivery_count: int,
     ) -> int:
         body = message.large
         assert body is not None, "it is a large message"
@@ -225,7 +254,7 @@ class Deliveries:
 
         def head(size: int, _: bool) -> bytes | None:
             nonlocal is_over
-            made = self._head(active, message, qos, delivery_count, size)
+            made = self._head(active, message, outgoing, qos, delivery_count, size)
             is_over = is_over or made is None
             return made
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from broker.protocols.mqtt.packets import (
     Acknowledgement,
     Auth,
@@ -19,7 +21,13 @@ from broker.protocols.mqtt.packets import (
 from broker.protocols.mqtt.properties import PacketType, write_properties
 from broker.protocols.mqtt.wire import binary, number, text, variable
 
-__all__ = ["encode", "publish_head"]
+if TYPE_CHECKING:
+    from broker.protocols.mqtt.properties import Properties
+
+__all__ = ["encode", "publish_head", "publish_parts"]
+
+_ID_SIZE: Final = 2
+_PUBLISH: Final = int(PacketType.PUBLISH) << 4
 
 
 def encode(packet: Packet, version: Version) -> bytes:
@@ -30,7 +38,9 @@ def encode(packet: Packet, version: Version) -> bytes:
     """
     is_5 = version is Version.V5
     if isinstance(packet, Publish):
-        return publish_head(packet, version, len(packet.payload)) + packet.payload
+        qos, payload = packet.qos, packet.payload
+        parts = publish_parts(packet.topic, qos, packet.properties, version, len(payload))
+        return publish_head(parts, qos, packet.retain, packet.dup, packet.packet_id) + payload
     if isinstance(packet, Acknowledgement):
         body = number(packet.packet_id, 2)
         if is_5 and (packet.code or packet.properties):
@@ -78,20 +88,37 @@ def _framed(kind: PacketType, flags: int, body: bytes) -> bytes:
     return bytes((kind << 4 | flags,)) + variable(len(body)) + body
 
 
-def publish_head(packet: Publish, version: Version, payload_size: int) -> bytes:
-    """Give all of a PUBLISH before its payload.
+def publish_parts(
+    topic: str, qos: int, properties: Properties, version: Version, payload_size: int
+) -> tuple[bytes, bytes]:
+    """Give what publish_head() puts before the packet id of a PUBLISH, and what behind it.
 
     Raises:
         ValueError: as for encode().
     """
-    head = text(packet.topic)
-    if packet.qos:
-        head += number(packet.packet_id, 2)
-    if version is Version.V5:
-        head += write_properties(packet.properties)
-    flags = packet.dup << 3 | packet.qos << 1 | packet.retain
-    size = variable(len(head) + payload_size)
-    return bytes((PacketType.PUBLISH << 4 | flags,)) + size + head
+    before = text(topic)
+    behind = write_properties(properties) if version is Version.V5 else b""
+    size = len(before) + (_ID_SIZE if qos else 0) + len(behind)
+    return variable(size + payload_size) + before, behind
+
+
+def publish_head(
+    parts: tuple[bytes, bytes], qos: int, retain: bool, dup: bool, packet_id: int
+) -> bytes:
+    """Give all of a PUBLISH before its payload.
+
+    Args:
+        parts: by publish_parts(), for the same QoS.
+        qos: of the packet.
+        retain: of the packet.
+        dup: of the packet.
+        packet_id: does not count with QoS 0.
+    """
+    before, behind = parts
+    flags = _PUBLISH | dup << 3 | qos << 1 | retain
+    if not qos:
+        return b"%c%b%b" % (flags, before, behind)
+    return b"%c%b%c%c%b" % (flags, before, packet_id >> 8, packet_id & 0xFF, behind)
 
 
 def _connect(packet: Connect) -> bytes:

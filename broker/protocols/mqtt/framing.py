@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.protocols.mqtt.decoding import check_flags, decode, read_publish_head
+from broker.protocols.mqtt.decoding import check_flags, read_packet, read_publish
 from broker.protocols.mqtt.errors import MqttError
 from broker.protocols.mqtt.packets import PacketType, Part, Version
 from broker.protocols.mqtt.reason_codes import ReasonCode
@@ -83,8 +83,9 @@ class Framing:
         buffer = self._buffer
         if len(buffer) < 2:
             return None
-        kind, flags = buffer[0] >> 4, buffer[0] & 0xF
-        check_flags(kind, flags, self.version)
+        flags = buffer[0] & 0xF
+        kind = check_flags(buffer[0] >> 4, flags, self.version)
+        is_publish = kind is PacketType.PUBLISH
         found = self._size()
         if found is None:
             return None
@@ -94,16 +95,16 @@ class Framing:
                 ReasonCode.PACKET_TOO_LARGE,
                 f"a packet of {start + size} bytes, with at most {self.limits.packet} allowed",
             )
-        if kind == PacketType.PUBLISH and 0 <= self.limits.stream <= size:
+        if is_publish and 0 <= self.limits.stream <= size:
             return self._begin(flags, start, size)
-        if kind != PacketType.PUBLISH and size > HEAD_MAX:
+        if not is_publish and size > HEAD_MAX:
             raise _too_large(size)
         end = start + size
         if len(buffer) < end:
             return None
         body = bytes(buffer[start:end])
         del buffer[:end]
-        return decode(kind, flags, body, self.version)
+        return read_packet(kind, flags, body, self.version)
 
     def _size(self) -> tuple[int, int] | None:
         """Give the size behind the fixed header, and where that begins."""
@@ -127,7 +128,7 @@ class Framing:
             return None
         data = bytes(self._buffer[start : start + head_size])
         reader = PacketReader(data, strict=self.version is Version.V5)
-        head = read_publish_head(reader, flags, self.version)
+        head = read_publish(reader, flags, self.version, has_payload=False)
         reader.end()
         del self._buffer[: start + head_size]
         self._missing = size - head_size

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.protocols.mqtt.properties import Properties
 
-__all__ = ["is_text", "payload_of", "properties_of", "qos_of"]
+__all__ = ["is_text", "own_qos", "payload_of", "properties_of"]
 
 _QOS_MAX: Final = 2
 _EXPIRY_MAX_S: Final = 2**32 - 1
@@ -43,15 +43,10 @@ def payload_of(message: Message) -> bytes:
     return b"" if text is None else text.encode("utf-8", "replace")
 
 
-def qos_of(message: Message, most: int) -> int:
-    """Give the QoS that a message is delivered with: its own, and no more than `most`.
-
-    One of another protocol has QoS 2, as in Artemis.
-    """
+def own_qos(message: Message) -> int:
+    """Give the QoS of a message; one of another protocol has QoS 2, as in Artemis."""
     own = message.get(names.QOS)
-    if not isinstance(own, int) or not 0 <= own <= _QOS_MAX:
-        return most
-    return min(own, most)
+    return own if isinstance(own, int) and 0 <= own <= _QOS_MAX else _QOS_MAX
 
 
 def properties_of(message: Message, now_ms: int, identifier: int | None) -> Properties:

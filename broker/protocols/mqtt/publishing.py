@@ -199,6 +199,7 @@ class Publishing:
 
     def _take(self, packet: Publish, to: Destination) -> None:
         address, by_prefix = to
+        session = self._session
         message = message_of(
             address,
             b"" if packet.is_streamed else packet.payload,
@@ -208,16 +209,13 @@ class Publishing:
             client_id=self._state.client_id,
             routing_type=self._routing_type(address) if by_prefix is None else by_prefix,
             now_ms=self._clock.now_ms(),
+            message_id=0 if packet.is_streamed else session.new_id(),
         )
-        session = self._session
         if packet.is_streamed:
             made = Message.decode_headers(message.encode_headers())
             session.uploads.begin(made)
             self._incoming = _Incoming(packet, address, made)
             return
-        message.message_id = session.new_id()
-        # Of its bytes it is known which of the broker's properties it has.
-        message = Message.decode(message.encode())
         if packet.qos:
             session.prewarm(message)
         if packet.retain:

@@ -6,7 +6,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError
-from broker.model.message import Message
 from broker.protocols.mqtt.published_message import message_of
 from broker.protocols.mqtt.publishing import routing_type_of
 from broker.protocols.mqtt.reason_codes import ReasonCode
@@ -44,7 +43,7 @@ def send_will(sessions: Sessions, state: SessionState) -> None:
             left.prefixes,
             ReasonCode.TOPIC_NAME_INVALID,
         )
-        made = message_of(
+        message = message_of(
             address,
             will.payload,
             qos=will.qos,
@@ -53,9 +52,8 @@ def send_will(sessions: Sessions, state: SessionState) -> None:
             client_id=state.client_id,
             routing_type=routing_type_of(session, address) if by_prefix is None else by_prefix,
             now_ms=sessions.clock.now_ms(),
+            message_id=session.new_id(),
         )
-        made.message_id = session.new_id()
-        message = Message.decode(made.encode())
         if will.retain:
             publish_retained(session, message, address, lambda: session.accept(message), _sent)
         else:
