@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from broker.model.transport_configuration import TransportConfiguration
     from broker.options.colocated import Folders
 
-__all__ = ["BackupRequester"]
+__all__ = ["BackupRequester", "Offer"]
 
 log = logging.getLogger("broker")
 
@@ -60,8 +60,14 @@ _FIRST_S: Final = 1.0
 _ANSWER_S: Final = 5.0
 
 
-class _Offer(NamedTuple):
-    """What a member has answered; sorted, the best one first."""
+class Offer(NamedTuple):
+    """What a member has answered that would run a backup.
+
+    Attributes:
+        backup_count: that it runs; HELD if the one that is asked for is there.
+        node_id: of it.
+        connector: how it is reached.
+    """
 
     backup_count: int
     node_id: str
@@ -203,7 +209,7 @@ class BackupRequester:
             self._told = text
             log.info("%s", text)
 
-    async def _offer(self, node_id: str, connector: TransportConfiguration) -> _Offer | None:
+    async def _offer(self, node_id: str, connector: TransportConfiguration) -> Offer | None:
         """Ask one member whether it has room; None where it has none, or does not answer."""
         asked = BackupVote(HELD, self._identity.node_id, is_available=False)
         try:
@@ -219,9 +225,9 @@ class BackupRequester:
             return None
         if not answer.is_available:
             return None
-        return _Offer(answer.backup_count, node_id, connector)
+        return Offer(answer.backup_count, node_id, connector)
 
-    async def _request(self, offer: _Offer) -> bool:
+    async def _request(self, offer: Offer) -> bool:
         """Have one member run the backup; whether it does."""
         where = f"node {offer.node_id} at {offer.connector.host}:{offer.connector.port}"
         journal, bindings, large_messages, paging = map(str, self._folders)

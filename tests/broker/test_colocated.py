@@ -13,8 +13,12 @@ from broker.client.aio import AsyncClient
 from tests.servers import free_port
 from tests.sighup import default_sighup
 
+# Processes that start and load, six of them.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 60
+# A loaded machine starts a process slowly.
+WAIT_S = 180
 XML = """<core>
 <name>{name}</name>
 <journal-type>NIO</journal-type><journal-file-size>100K</journal-file-size>
