@@ -14,6 +14,7 @@ from broker.config.xml_fields import (
     child_attribute,
     custom,
     element,
+    line,
     nested,
     optional,
     read,
@@ -234,6 +235,7 @@ class Colocated:
     """Connectors whose ports stay as they are: those of other nodes."""
     primary: SharedStorePrimary | ReplicationPrimary = field(default_factory=SharedStorePrimary)
     backup: SharedStoreBackup | ReplicationBackup = field(default_factory=SharedStoreBackup)
+    where: str = line()
 
     @property
     def is_replicated(self) -> bool:
@@ -301,4 +303,5 @@ def _colocated(parent: Element, context: Context, *, is_replicated: bool) -> Col
         excludes=settings.excludes,
         primary=pair.primary or primary_type(),
         backup=pair.backup or backup_type(),
+        where=settings.where,
     )

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker.config.errors import ConfigError
 from broker.config.ha import Colocated, SharedStoreBackup
 from broker.config.transport import PORT_MAX
-from journal.nearest import nearest
 
 if TYPE_CHECKING:
     from broker.config.cluster import ClusterConfig
@@ -105,11 +104,6 @@ def check_colocated(config: BrokerConfig) -> None:
             f"<scale-down> in the <backup> of {_NAME}: a backup that has taken over serves in this "
             "process, and keeps its messages. Remove it"
         )
-    names = [one.name for one in config.cluster.connectors]
-    for name in policy.excludes:
-        if name not in names:
-            near = nearest(name, names, "{}")
-            raise ConfigError(f"<excludes> of {_NAME}: no connector is called {name!r}{near}")
     _warn_of_moved(config.cluster, policy)
 
 

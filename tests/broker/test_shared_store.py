@@ -337,8 +337,10 @@ def test_a_policy_that_is_not_there_is_refused_with_what_to_take_instead(member,
         ("<replication><primary/></replication>", "<shared-store> on a folder or a database"),
         ("<replication><colocated/></replication>", "<shared-store> on a folder or a database"),
         (
-            "<shared-store><colocated><request-backup>true</request-backup></colocated>"
-            "</shared-store>",
+            (
+                "<shared-store><colocated><request-backup>true</request-backup></colocated>"
+                "</shared-store>"
+            ),
             "needs a <cluster-connection>",
         ),
     ):
