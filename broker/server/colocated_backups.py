@@ -179,7 +179,8 @@ class ColocatedBackups:
         broker = self._make(config)
         broker.on_active = lambda: _tell_active(number, node_id, broker)
         self._hosted[number] = _Hosted(node_id, folders, broker)
-        self._runs[number] = asyncio.get_running_loop().create_task(self._run(number))
+        run = self._runs[number] = asyncio.get_running_loop().create_task(self._run(number))
+        run.add_done_callback(_look_at)
         log.info(
             "AMQ221050: %s of node %s begins, on %s", backup_name(number), node_id, folders.journal
         )
@@ -195,7 +196,8 @@ class ColocatedBackups:
             finally:
                 await broker.stop()
             if broker.failure is not None:
-                raise broker.failure
+                log.error("%s of node %s has failed: %s", name, node_id, broker.failure)
+                return
         except JournalClosed as error:
             # Also of one that was stopped while it waited.
             log.info("%s of node %s has ended: %s", name, node_id, error)
@@ -220,15 +222,27 @@ class ColocatedBackups:
             request.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await request
-        runs = tuple(self._runs.values())
-        if runs:
-            log.info("the %d backups of other nodes in this process stop with it", len(runs))
+        hosted, runs = dict(self._hosted), tuple(self._runs.values())
+        if hosted:
+            log.info("backups of other nodes in this process stop with it: %d", len(hosted))
+        stops = (one.broker.stop() for one in hosted.values())
+        for number, error in zip(
+            hosted, await asyncio.gather(*stops, return_exceptions=True), strict=True
+        ):
+            if error is not None:
+                log.error("%s has not stopped in good order: %s", backup_name(number), error)
+        # What is left of them waits for an end, or has not begun.
         for run in runs:
-            # One that serves is in ended(); the stop makes what it has durable.
             run.cancel()
-        for done in await asyncio.gather(*runs, return_exceptions=True):
-            if isinstance(done, Exception):
-                log.error("a backup of another node has not stopped in order: %s", done)
+        await asyncio.gather(*runs, return_exceptions=True)
+        self._hosted.clear()
+        self._runs.clear()
+
+
+def _look_at(run: asyncio.Task[None]) -> None:
+    """Tell of what no backup should end with: a fault of this code."""
+    if not run.cancelled() and (error := run.exception()) is not None:
+        log.error("a backup of another node has ended", exc_info=error)
 
 
 def _tell_active(number: int, node_id: str, broker: GuestBroker) -> None:

@@ -163,7 +163,7 @@ async def test_it_asks_until_a_node_is_there_whose_backup_serves_and_gives_its_p
                 await host.stop()
     assert host.colocation.backups.count == 0
     assert backup.lifecycle.ha_state is HaState.STOPPED
-    assert "the 1 backups of other nodes in this process stop with it" in lines.text
+    assert "backups of other nodes in this process stop with it: 1" in lines.text
 
 
 @asynchronous
