@@ -16,13 +16,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from broker.config.errors import ConfigError
 from broker.errors import BrokerError
 from broker.options.colocated import Folders, backup_configuration, backup_name
-from broker.storage.node_owner import boot_id, read_owner
+from broker.storage.node_owner import read_owner
 from broker.storage.node_view import stored_node_id
 from journal.errors import JournalClosed, JournalError
 
@@ -269,7 +268,7 @@ def _node_that_serves(folders: Folders, node_id: str | None) -> str:
             "to be the same one on both machines"
         )
     owner = read_owner(folders.journal)
-    if owner is not None and owner.pid == os.getpid() and owner.boot == boot_id():
+    if owner is not None and owner.is_this_process:
         # A process always gets a lock that it has: both would serve.
         raise ConfigError(f"node {found} runs in this process: a backup of it would never wait")
     return found
