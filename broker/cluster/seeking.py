@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from broker.environment import Environment
     from broker.model.transport_configuration import TransportConfiguration
 
-__all__ = ["Seeking"]
+__all__ = ["Seeking", "SeekingClient"]
 
 log = logging.getLogger("broker.cluster")
 
@@ -41,8 +41,14 @@ _STAY_S: Final = 5.0
 _LOOK_S: Final = 0.05
 
 
-class _Client:
-    """Of a connection that only looks; see broker.client.aio.connection.ConnectingClient."""
+class SeekingClient:
+    """Of a connection that only looks. Implements `broker.client.aio.connection.ConnectingClient`.
+
+    Args:
+        options: of the connection.
+        environment: clock, ids, chance and network.
+        topology: takes what the broker tells of the members.
+    """
 
     def __init__(
         self, options: ClientOptions, environment: Environment, topology: Topology
@@ -53,6 +59,7 @@ class _Client:
         self.connectors: tuple[TransportConfiguration, ...] = ()
 
     def options_with(self, changes: ClientSettings) -> ClientOptions:
+        """Give the options with some changed."""
         return dataclasses.replace(self.options, **changes)
 
     def forget(self, connection: AsyncConnection) -> None:
@@ -132,7 +139,9 @@ class Seeking:
     async def _seek(self, connector: TransportConfiguration) -> None:
         place = (connector.host, connector.port)
         heard = HeardTopology(self._hear)
-        connection = AsyncConnection(_Client(self._options, self._environment, heard), connector)
+        connection = AsyncConnection(
+            SeekingClient(self._options, self._environment, heard), connector
+        )
         try:
             await connection.open_to(connector)
             await introduce(connection, self._identity, self._config.call_timeout_ms / 1000)

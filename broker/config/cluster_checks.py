@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
 from broker.config.errors import ConfigError
+from broker.config.ha import Colocated
 from journal.nearest import nearest
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ def check_cluster(cluster: ClusterConfig) -> None:
                     other.host,
                     other.port,
                 )
+    policy = cluster.ha_policy
+    if isinstance(policy, Colocated) and not policy.is_replicated:
+        for name in policy.excludes:
+            _check_connector(name, connectors, policy.where)
     _check_routers(cluster, connectors, groups)
     for one, two in combinations(connections, 2):
         if overlap(one.address, two.address):

@@ -6,7 +6,7 @@ The older names (live-only, master, slave, check-for-live-server) are read as th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from broker.config.xml_fields import (
     Context,
@@ -14,6 +14,7 @@ from broker.config.xml_fields import (
     child_attribute,
     custom,
     element,
+    line,
     nested,
     optional,
     read,
@@ -220,19 +221,26 @@ class Colocated:
     """A primary that has the backup of another one in its process."""
 
     request_backup: bool = element("request-backup", BOOLEAN, False)
-    """Whether it asks others of the cluster to hold a backup for it."""
+    """Whether it asks others of the cluster to run a backup of it."""
     backup_request_retries: int = element("backup-request-retries", _MINUS_ONE_OR_MORE, -1)
-    """How often it asks; -1 without limit."""
+    """How often it asks again; -1 without limit."""
     backup_request_retry_interval_ms: int = element("backup-request-retry-interval", _GT_0, 5000)
     """Wait before it asks again."""
     max_backups: int = element("max-backups", at_least(INT, 0), 1)
-    """Backups of others that this process holds at most."""
+    """Backups of others that this process runs at most."""
     backup_port_offset: int = element("backup-port-offset", at_least(INT, 1), 100)
-    """What is added to the ports of a backup's acceptors."""
+    """What is added to the ports of the first backup's acceptors and connectors, twice to those of
+    the second one, and so on."""
     excludes: tuple[str, ...] = custom("excludes", _connector_refs, ())
-    """Connectors whose ports stay as they are."""
-    primary: SharedStorePrimary | ReplicationPrimary | None = None
-    backup: SharedStoreBackup | ReplicationBackup | None = None
+    """Connectors whose ports stay as they are: those of other nodes."""
+    primary: SharedStorePrimary | ReplicationPrimary = field(default_factory=SharedStorePrimary)
+    backup: SharedStoreBackup | ReplicationBackup = field(default_factory=SharedStoreBackup)
+    where: str = line()
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether its pairs copy their journals; else they share a store."""
+        return isinstance(self.primary, ReplicationPrimary)
 
 
 HaPolicy: TypeAlias = (
@@ -281,7 +289,11 @@ def ha_policy(parent: Element, context: Context) -> HaPolicy:
 
 def _colocated(parent: Element, context: Context, *, is_replicated: bool) -> Colocated:
     pair_type: type = _ReplicatedColocated if is_replicated else _SharedColocated
+    settings: Colocated
+    pair: Any
     settings, pair = read_groups((Colocated, pair_type), parent, context)
+    primary_type = ReplicationPrimary if is_replicated else SharedStorePrimary
+    backup_type = ReplicationBackup if is_replicated else SharedStoreBackup
     return Colocated(
         request_backup=settings.request_backup,
         backup_request_retries=settings.backup_request_retries,
@@ -289,6 +301,7 @@ def _colocated(parent: Element, context: Context, *, is_replicated: bool) -> Col
         max_backups=settings.max_backups,
         backup_port_offset=settings.backup_port_offset,
         excludes=settings.excludes,
-        primary=pair.primary,
-        backup=pair.backup,
+        primary=pair.primary or primary_type(),
+        backup=pair.backup or backup_type(),
+        where=settings.where,
     )

@@ -107,9 +107,7 @@ class BrokerAttributes(BrokerPart):
         ),
         # High availability.
         "getHAPolicy": lambda self: _POLICIES.get(type(self._config.cluster.ha_policy)),
-        "isSharedStore": lambda self: isinstance(
-            self._config.cluster.ha_policy, SharedStorePrimary | SharedStoreBackup
-        ),
+        "isSharedStore": lambda self: self._options.shares_store,
         "isFailoverOnServerShutdown": lambda self: (
             isinstance(self._config.cluster.ha_policy, SharedStoreBackup)
             and self._config.cluster.ha_policy.failover_on_shutdown

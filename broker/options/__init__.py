@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from broker.config.cluster import BridgeConfig
+    from broker.config.ha import Colocated
     from broker.model.routing_type import RoutingType
     from broker.records.binding_records import Divert
     from broker.sessions.resource_limits import UserLimits
@@ -90,6 +91,7 @@ class BrokerOptions:
         allow_failback: a backup that serves gives its place to the primary that asks for it.
         failback_delay: milliseconds that it lets the primary ask before.
         restart_backup: it waits again afterwards; if not, it stops.
+        colocated: it is a primary that runs backups of others in its process; None is not.
         acceptors: where it listens.
         settings: of addresses.
         addresses: that are there when it has started, with their routing types.
@@ -142,6 +144,7 @@ class BrokerOptions:
     allow_failback: bool = True
     failback_delay: int = 0
     restart_backup: bool = True
+    colocated: Colocated | None = None
     acceptors: tuple[AcceptorOptions, ...] = (AcceptorOptions(),)
     settings: SettingsRepository = field(default_factory=SettingsRepository)
     addresses: tuple[tuple[str, tuple[RoutingType, ...]], ...] = ()

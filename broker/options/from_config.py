@@ -25,6 +25,7 @@ from broker.config.unsupported import NOTIFICATION_PLUGIN
 from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions, ManagementOptions, NotificationOptions, WebOptions
 from broker.options.acceptors import acceptor_options
+from broker.options.colocated import check_colocated
 from broker.records.binding_records import Divert, Transformer
 from broker.security.facade import SecurityFacade
 from broker.security.login_config import read_login
@@ -65,7 +66,8 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
     """
     general = config.general
     addressing = config.addressing
-    pair = _pair(config.cluster.ha_policy)
+    policy = config.cluster.ha_policy
+    pair = _pair(policy)
     backup = pair if isinstance(pair, SharedStoreBackup) else None
     settings = SettingsRepository(
         addressing.wildcards, general.literal_match_markers, general.namespace_of_uuids
@@ -81,6 +83,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         allow_failback=backup is None or backup.allow_failback,
         failback_delay=0 if backup is None else backup.failback_delay_ms,
         restart_backup=backup is None or backup.restart_backup,
+        colocated=policy if isinstance(policy, Colocated) else None,
         acceptors=tuple(acceptor_options(one, config) for one in config.cluster.acceptors),
         settings=settings,
         addresses=tuple((one.name, tuple(one.routing_types)) for one in addressing.addresses),
@@ -245,29 +248,29 @@ def _pair(policy: HaPolicy | None) -> SharedStorePrimary | SharedStoreBackup | N
         ConfigError: it is of another kind. Served without it, clients would rely on a second node
             that is not there.
     """
-    if isinstance(policy, ReplicationPrimary | ReplicationBackup):
+    is_replicated = isinstance(policy, Colocated) and policy.is_replicated
+    if is_replicated or isinstance(policy, ReplicationPrimary | ReplicationBackup):
         raise ConfigError(
             "<replication> of <ha-policy>: this broker does not copy its journal to another node. "
             "Take <shared-store> on a folder or a database that both nodes reach (a database may "
             "replicate itself), or a bridge to a second broker"
         )
     if isinstance(policy, Colocated):
-        raise ConfigError(
-            "<colocated> of <ha-policy>: a primary has no backup of another node in its process. "
-            "Run the backup as a process of its own, with <shared-store><backup>"
-        )
+        # Its backup's policy is that of the backups of others.
+        policy = policy.primary
     return policy if isinstance(policy, SharedStorePrimary | SharedStoreBackup) else None
 
 
 def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | None:
     persistence = config.persistence
+    check_colocated(config)
     if not persistence.persistence_enabled:
         return None
     if persistence.database is not None:
         return persistence.database_options()
     # Artemis waits for ever for the lock. Outside of a pair no broker is going to release
     # it: a second start says who has it.
-    waits = isinstance(config.cluster.ha_policy, SharedStorePrimary | SharedStoreBackup)
+    waits = _pair(config.cluster.ha_policy) is not None
     timeout_ms = persistence.journal_lock_acquisition_timeout_ms
     lock = persistence.node_manager_lock_directory
     messages = persistence.journal_options(config.instance)

@@ -6,7 +6,7 @@ socket ─▶ Handler ─▶ Sessions (the broker) ─▶ Session
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from broker.sessions.producer import Producer
     from broker.sessions.session import Session, SessionOptions
 
-__all__ = ["Handler", "Peer", "Receiver", "Sessions", "ToldTopology"]
+__all__ = [
+    "BackupHost",
+    "Handler",
+    "Peer",
+    "Receiver",
+    "Sessions",
+    "ToldTopology",
+    "WantedBackup",
+]
 
 
 class Peer(Protocol):
@@ -128,6 +136,49 @@ class ToldTopology(Protocol):
         """The connection of peers is lost."""
 
 
+class WantedBackup(NamedTuple):
+    """A backup that another node asks this one to run. Folders are absolute, None are not told.
+
+    Attributes:
+        backup_count: backups that this node has, as the other one was told.
+        node_id: of the other one; None from Artemis.
+        journal: of its messages.
+        bindings: of its bindings.
+        large_messages: of its large messages.
+        paging: of its pages.
+    """
+
+    backup_count: int
+    node_id: str | None
+    journal: str | None
+    bindings: str | None
+    large_messages: str | None
+    paging: str | None
+
+
+class BackupHost(Protocol):
+    """Runs backups of other nodes in this process."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether it runs one more."""
+
+    def holds(self, node_id: str) -> bool:
+        """Whether the backup of a node is here."""
+
+    def request(self, wanted: WantedBackup, answer: Callable[[bool], object]) -> None:
+        """Run a backup. Never waits.
+
+        Args:
+            wanted: whose.
+            answer: called, now or later, with whether it runs.
+        """
+
+
 class Sessions(Protocol):
     """The broker, as a protocol sees it: who may connect, and a session for each client.
 
@@ -149,6 +200,8 @@ class Sessions(Protocol):
     """Of management and of notifications: patterns that clients subscribe to do not mean these."""
     scale_down_to: str | None
     """The node that this one's messages go to, when it stops for good."""
+    backups: BackupHost | None
+    """Backups of others in this process; None where it runs none."""
 
     @property
     def is_active(self) -> bool:

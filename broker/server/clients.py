@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from broker.notifications import Origin, Subject
     from broker.options import BrokerOptions
     from broker.ports import Security
-    from broker.protocols.peer import Handler, Peer
+    from broker.protocols.peer import BackupHost, Handler, Peer
     from broker.protocols.redirection import Redirection, RoutingRefusal
     from broker.queues.consumer import Consumer
     from broker.routers.connection_routers import ConnectionRouters
@@ -73,6 +73,7 @@ class Clients:
         own_addresses: of management and of notifications.
         scale_down_to: the node that this one's messages go to, when it stops for good.
         on_scaled_down: called with the id of a node whose messages are all here now.
+        backups: of others in this process; None where it runs none.
     """
 
     parts: Parts
@@ -91,6 +92,7 @@ class Clients:
         )
         self.scale_down_to: str | None = None
         self.on_scaled_down: Callable[[str], object] = lambda node_id: None
+        self.backups: BackupHost | None = None
         self.routers: ConnectionRouters | None = None
         self.sessions: dict[str, Session] = {}
         self.connections: dict[str, Handler] = {}

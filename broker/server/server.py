@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker.environment import Environment
@@ -25,12 +26,14 @@ from broker.security.allow_all import AllowAll
 from broker.selector.filters import parse_filter
 from broker.server.activation import Activation
 from broker.server.clients import Clients
+from broker.server.colocation import Colocation
 from broker.server.failback import primary_asks
 from broker.server.faults import exception_handler
 from broker.server.jms_bridges import JMSBridges
 from broker.server.lifecycle import Lifecycle, ServerState
 from broker.server.loading import open_when_free
 from broker.server.scale_down_choice import ScaleDownChoice
+from broker.server.web import start_web, stop_web
 from broker.storage.waiting import StartWait
 from journal.errors import JournalClosed, JournalError
 
@@ -72,6 +75,7 @@ class Broker:
         environment: clock, ids, chance, network, threads; None is the machine's.
         configuration: what is read again while it runs; None is never.
         open_stores: gives the stores of the options, once their lock is free.
+        is_guest: it runs in the process of another broker, which is told of faults.
 
     Attributes:
         lifecycle: how far it has come: started, active, a backup, ready.
@@ -92,6 +96,7 @@ class Broker:
         managing: how it is managed by messages, likewise.
         bridges: core bridges, likewise.
         cluster: it as one of several, likewise.
+        colocation: backups of others in its process; None of a broker that is not colocated.
     """
 
     parts: Parts
@@ -107,6 +112,7 @@ class Broker:
         environment: Environment | None = None,
         configuration: ConfigurationSource | None = None,
         open_stores: OpenStores = open_when_free,
+        is_guest: bool = False,
     ) -> None:
         self.options = options
         self.settings = options.settings
@@ -143,6 +149,9 @@ class Broker:
         self._failing_back: asyncio.Task[None] | None = None
         self._gives_place = False
         self._activation: Activation | None = None
+        self._is_guest = is_guest
+        make = partial(Broker, environment=environment, open_stores=open_stores, is_guest=True)
+        self.colocation = Colocation.of(options, self.clients, environment, security, make)
 
     @property
     def is_started(self) -> bool:
@@ -189,7 +198,8 @@ class Broker:
         if self.lifecycle.state is not ServerState.STOPPED or not self._is_start_over.is_set():
             raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker was started already")
         self.loop = self._loop = asyncio.get_running_loop()
-        self._loop.set_exception_handler(exception_handler(self._storage_failed))
+        if not self._is_guest:
+            self._loop.set_exception_handler(exception_handler(self._storage_failed))
         self._wait = StartWait()
         self._told_to_stop.clear()
         self._failed.clear()
@@ -202,14 +212,14 @@ class Broker:
         )
         is_over = True
         try:
-            await self._start_web()
+            await start_web(self, self.options.web, self.web)
             if self.options.wait_for_activation:
                 await self._activate()
             else:
                 is_over = False
                 self._later = asyncio.create_task(self._activate_later())
         except BaseException:
-            await self._stop_web()
+            await stop_web(self.web)
             self.lifecycle.stopped()
             raise
         finally:
@@ -226,20 +236,6 @@ class Broker:
                 self._storage_failed(error)
         finally:
             self._is_start_over.set()
-
-    async def _start_web(self) -> None:
-        if self.options.web:
-            # A fifth of a second, and 25 MiB, that a broker without it does not pay.
-            from broker.management.web import WebServer
-
-            for options in self.options.web:
-                self.web.append(WebServer(self, options))
-                await self.web[-1].start()
-
-    async def _stop_web(self) -> None:
-        for server in self.web:
-            await server.stop()
-        self.web.clear()
 
     async def _activate(self) -> None:
         """Step two; if it fails, everything of it is closed."""
@@ -281,6 +277,8 @@ class Broker:
             self._failing_back = asyncio.create_task(self._fail_back(ownership))
         if self.options.is_backup and self.options.configuration.cluster.scale_down_policy:
             self._later = asyncio.create_task(self._scale_down_backup())
+        if self.colocation is not None:
+            self.colocation.start(self.cluster)
         self.on_active()
 
     # --- clients of this process --------------------------------------------------------------
@@ -350,7 +348,7 @@ class Broker:
             try:
                 await self._deactivate(await self._scale_down_target())
             finally:
-                await self._stop_web()
+                await stop_web(self.web)
                 self.lifecycle.stopped()
 
     async def scale_down(self, connector: str | None = None, *, is_forced: bool = False) -> str:
@@ -429,7 +427,7 @@ class Broker:
             if self._told_to_stop.is_set():
                 return
             if not stays:
-                await self._stop_web()
+                await stop_web(self.web)
                 self.lifecycle.stopped()
                 self._failed.set()
                 return
@@ -459,6 +457,8 @@ class Broker:
         if failing_back is not None and failing_back is not asyncio.current_task():
             failing_back.cancel()
         self.lifecycle.stopping()
+        if self.colocation is not None:
+            await self.colocation.stop()
         if self._activation is not None:
             await self._activation.leave((self._failed, self._disconnects), scale_down)
         await self._give_up()
@@ -470,6 +470,8 @@ class Broker:
         durable, as it does behind that wait.
         """
         self._disconnects.set()
+        if self.colocation is not None:
+            self.colocation.stop_waiting()
 
     async def _give_up(self) -> None:
         """Close what step two opened, as far as it came."""

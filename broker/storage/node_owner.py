@@ -64,6 +64,11 @@ class Owner(NamedTuple):
     pid: int
     since_ms: int
 
+    @property
+    def is_this_process(self) -> bool:
+        """Whether the owner is a broker of this process."""
+        return self.pid == os.getpid() and self.boot == boot_id()
+
 
 def read_owner(folder: Path) -> Owner | None:
     """Give the present, or last, owner; None where there was none yet, or the file is damaged.

@@ -360,7 +360,9 @@ def _policies(above: str) -> Iterator[Row]:
         ("shared-store/backup/", ha.SharedStoreBackup, "Also written `slave`. "),
         ("replication/primary/", ha.ReplicationPrimary, "Also written `master`. Refused. "),
         ("replication/backup/", ha.ReplicationBackup, "Also written `slave`. Refused. "),
-        ("shared-store/colocated/", ha.Colocated, "Refused. "),
+        ("shared-store/colocated/", ha.Colocated, ""),
+        ("shared-store/colocated/primary/", ha.SharedStorePrimary, "Also written `master`. "),
+        ("shared-store/colocated/backup/", ha.SharedStoreBackup, "Also written `slave`. "),
         ("replication/colocated/", ha.Colocated, "Refused. "),
     ):
         doc = (cls.__doc__ or "").partition("\n")[0]

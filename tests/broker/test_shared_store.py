@@ -335,7 +335,14 @@ def test_a_policy_that_is_not_there_is_refused_with_what_to_take_instead(member,
     (instance / "etc").mkdir(parents=True)
     for policy, words in (
         ("<replication><primary/></replication>", "<shared-store> on a folder or a database"),
-        ("<shared-store><colocated/></shared-store>", "a process of its own"),
+        ("<replication><colocated/></replication>", "<shared-store> on a folder or a database"),
+        (
+            (
+                "<shared-store><colocated><request-backup>true</request-backup></colocated>"
+                "</shared-store>"
+            ),
+            "needs a <cluster-connection>",
+        ),
     ):
         text = f"<core><name>a</name><ha-policy>{policy}</ha-policy></core>"
         (instance / "etc/broker.xml").write_text(text)

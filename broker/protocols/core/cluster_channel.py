@@ -2,6 +2,7 @@
 
     SUBSCRIBE_TOPOLOGY ─▶ a CLUSTER_TOPOLOGY for each member, then for each change
     CLUSTER_CONNECT(user, password) ─▶ CLUSTER_CONNECT_REPLY ─▶ NODE_ANNOUNCE …
+    QUORUM_VOTE, BACKUP_REQUEST        ─▶ an answer each
 
 As in Artemis (ClusterController), every other packet of channel 3 is dropped until a peer has shown
 the credentials of the cluster.
@@ -14,16 +15,21 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.discovery.topology import Member
 from broker.protocols.core import versions
+from broker.protocols.core.backup_vote import BACKUP_HANDLER, HELD, BackupVote
 from broker.protocols.core.packet_cluster import (
+    BackupRequest,
+    BackupRequestResponse,
     ClusterConnect,
     ClusterConnectReply,
     ClusterTopology,
     NodeAnnounce,
     QuorumVote,
+    QuorumVoteReply,
     ScaleDownAnnouncement,
 )
 from broker.protocols.core.packet_connection import CLUSTER_CHANNEL, PING_CHANNEL
 from broker.protocols.core.quorum import vote_on
+from broker.protocols.peer import WantedBackup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,13 +117,55 @@ class ClusterChannel:
         elif isinstance(packet, ScaleDownAnnouncement):
             self._sessions.scaled_down(packet.scaled_down_node_id)
         elif isinstance(packet, QuorumVote):
-            reply = vote_on(packet, self._topology.members)
-            if reply is None:
-                log.warning(
-                    "%s asks for a vote that is not known here: %s", self._remote, packet.handler
-                )
-            else:
-                self._send(CLUSTER_CHANNEL, reply)
+            self._asked(packet)
+        elif isinstance(packet, BackupRequest):
+            self._requested(packet)
+
+    def _asked(self, packet: QuorumVote) -> None:
+        if packet.handler == BACKUP_HANDLER:
+            asked = BackupVote.decode(packet.vote)
+            self._send(
+                CLUSTER_CHANNEL, QuorumVoteReply(packet.handler, self._backups(asked).encode())
+            )
+            return
+        reply = vote_on(packet, self._topology.members)
+        if reply is None:
+            log.warning(
+                "%s asks for a vote that is not known here: %s", self._remote, packet.handler
+            )
+        else:
+            self._send(CLUSTER_CHANNEL, reply)
+
+    def _backups(self, asked: BackupVote) -> BackupVote:
+        """Say whether this process runs one more backup; Artemis without <colocated> is silent."""
+        backups, node_id = self._sessions.backups, self._sessions.node_id
+        if backups is None:
+            return BackupVote(0, node_id, is_available=False)
+        if asked.node_id is not None and backups.holds(asked.node_id):
+            return BackupVote(HELD, node_id, is_available=True)
+        return BackupVote(backups.count, node_id, is_available=backups.takes_more)
+
+    def _requested(self, packet: BackupRequest) -> None:
+        backups = self._sessions.backups
+        if backups is None:
+            log.warning(
+                "%s asks for a backup, and this broker runs none of others: it has no <colocated>",
+                self._remote,
+            )
+            self._send(CLUSTER_CHANNEL, BackupRequestResponse(backup_started=False))
+            return
+        wanted = WantedBackup(
+            packet.backup_size,
+            packet.node_id,
+            packet.journal_directory,
+            packet.bindings_directory,
+            packet.large_messages_directory,
+            packet.paging_directory,
+        )
+        backups.request(
+            wanted,
+            lambda is_started: self._send(CLUSTER_CHANNEL, BackupRequestResponse(is_started)),
+        )
 
     def _announced(self, packet: NodeAnnounce) -> None:
         self._topology.announced(
