@@ -93,7 +93,7 @@ class Receiver:
         return count
 
     def _check(self, count: int, whole: int) -> None:
-        """Refuse what is not as it was to be: a flag that says DUP is no matter."""
+        """Refuse what is not as it was to be: the flag DUP does not count."""
         step = self._length
         is_right = all(
             head & _TYPE == _PUBLISH and head & QOS_1 == self._qos

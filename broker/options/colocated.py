@@ -3,7 +3,7 @@
     configuration of the host ─▶ + number, folders of the other node ─▶ configuration of the backup
 
 As in Artemis (ColocatedHAManager) a backup has all that its host's broker.xml says, but its name,
-its folders and its ports: those of its acceptors and connectors are `backup-port-offset` higher for
+its folders and its ports. Those of its acceptors and connectors are `backup-port-offset` higher for
 the first one, twice as much for the second one. Connectors in `excludes` are other nodes', and
 stay. No file of the other node but its data is read.
 """

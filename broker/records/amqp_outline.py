@@ -3,8 +3,8 @@
     header ─▶ durable, priority, ttl    annotations ─▶ routing type    properties ─▶ to, expiry
     all else is skipped by its constructors, and is seen to be well formed
 
-It is for what clients mostly send. A message that asks for more (a group, a time of delivery, a
-property of the broker's own), or that is written in an uncommon way, has no outline: it is
+It is for what clients mostly send. A message that asks for more has no outline: one with a group,
+with a time of delivery, with a property of the broker's own, or written in an uncommon way. It is
 converted as a whole at once (amqp_to_core.py), which also says what is wrong with it. What has one
 can be converted later without an error.
 """

@@ -53,5 +53,5 @@ def test_a_backup_in_the_other_process_serves_until_the_primary_is_back(nodes):
     first.end(signal.SIGKILL)
     second.says("colocated_backup_1 serves in place of node", 2)
     assert second.end() == 0
-    # With its host it has stopped in good order: nobody takes over.
+    # With its host it has stopped in good order, so the other one does not take over.
     assert (first.data / "journal/server.lock").read_bytes()[:1] == b"P"

@@ -23,7 +23,7 @@ MESSAGES = [
 
 
 def whole(encoded):
-    """The conversion as it is where there is no outline."""
+    """The conversion of all of a message."""
     return core_content(encoded, ())
 
 
