@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["delivered_message", "message_id_of"]
 
+_INT_LIMIT: Final = 2**31
 _LAST_VALUE: Final = "_AMQ_LVQ_NAME"
 _NOTIFICATION: Final = "_AMQ_NotifType"
 _KEPT: Final = frozenset({_LAST_VALUE, INGRESS_TIMESTAMP})
@@ -72,7 +73,7 @@ def delivered_message(
     original = _text(properties, names.ORIGINAL_DESTINATION)
     reply_to = _text(properties, names.REPLY_TO)
     return made_class(
-        command_id=_number(properties, names.COMMAND_ID, -1),
+        command_id=_int(properties, names.COMMAND_ID, -1),
         producer_id=message_id.producer_id if producer is None else ProducerId.of(producer),
         destination=destination,
         original_destination=(
@@ -80,7 +81,7 @@ def delivered_message(
         ),
         message_id=message_id,
         group_id=_text(properties, GROUP_ID),
-        group_sequence=_number(properties, names.GROUP_SEQUENCE, 0),
+        group_sequence=_int(properties, names.GROUP_SEQUENCE, 0),
         correlation_id=_correlation_id(properties),
         persistent=message.durable,
         expiration=message.expiration,
@@ -114,6 +115,12 @@ def _number(properties: Mapping[str, Property], name: str, default: int) -> int:
     found = properties.get(name)
     value = None if found is None else found.value
     return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _int(properties: Mapping[str, Property], name: str, default: int) -> int:
+    """Give a number that the command has 32 bits for; clients of other protocols may set more."""
+    found = _number(properties, name, default)
+    return found if -_INT_LIMIT <= found < _INT_LIMIT else default
 
 
 def message_id_of(message: Message, node_id: str, sequence: int) -> MessageId:

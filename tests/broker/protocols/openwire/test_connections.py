@@ -81,6 +81,16 @@ async def test_core_and_stomp_read_what_openwire_sends():
 
 
 @asynchronous
+@pytest.mark.parametrize("value", [2**31, -(2**40), 2**62, "text", True])
+async def test_what_others_set_as_numbers_of_openwire_is_delivered(value):
+    async with serving() as broker, OpenWire.of(broker) as client, core(broker) as session:
+        await client.consume(QUEUE)
+        names = ("__HDR_COMMAND_ID", "__HDR_GROUP_SEQUENCE", "__HDR_ARRIVAL")
+        await session.producer("q").send("odd", properties=dict.fromkeys(names, value))
+        assert text_of(await client.message()) == "odd"
+
+
+@asynchronous
 async def test_a_transaction_counts_with_its_commit():
     async with serving() as broker, OpenWire.of(broker) as client:
         consumer = await client.consume(QUEUE)
