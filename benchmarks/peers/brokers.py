@@ -155,13 +155,14 @@ def java_client(name: str, jars: Sequence[Path], *options: str) -> list[str]:
     Raises:
         Unavailable: no Java, or it does not compile.
     """
-    sources = [JAVA / "Load.java", JAVA / f"{name}.java"]
     path = ":".join(map(str, jars))
-    state = max(source.stat().st_mtime_ns for source in sources)
+    state = max(source.stat().st_mtime_ns for source in JAVA.glob("*.java"))
+    # The compiler finds those that it is made of.
+    command = [tool("javac"), "-d", "{}", "-cp", path, "-sourcepath", str(JAVA)]
     built = into(
         Path(tempfile.gettempdir()) / f"quiver-{name}-{state}",
         f"compiling {name}.java",
-        [tool("javac"), "-d", "{}", "-cp", path, *map(str, sources)],
+        [*command, str(JAVA / f"{name}.java")],
     )
     return [tool("java"), "-Xmx512m", *options, "-cp", f"{built}:{path}", name]
 

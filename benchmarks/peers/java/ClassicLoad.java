@@ -1,20 +1,13 @@
-import javax.jms.BytesMessage;
-import javax.jms.Connection;
-import javax.jms.DeliveryMode;
+import javax.jms.ConnectionFactory;
 import javax.jms.JMSException;
-import javax.jms.Session;
+import javax.jms.Message;
+import javax.jms.MessageProducer;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.activemq.ActiveMQMessageProducer;
 import org.apache.activemq.AsyncCallback;
 
-/**
- * The load of Load.java by OpenWire: the client of ActiveMQ Classic, with the options that it has
- * by itself.
- *
- * A durable message with a window of 1 is sent by send(), which blocks until the broker has answered
- * it. Others are sent with a callback, as no send() waits for a message that is not durable.
- */
-public final class ClassicLoad extends Load {
+/** The load of JmsLoad.java by OpenWire: the client of ActiveMQ Classic. */
+public final class ClassicLoad extends JmsLoad {
     private ClassicLoad(String[] args) {
         super(args);
     }
@@ -24,34 +17,13 @@ public final class ClassicLoad extends Load {
     }
 
     @Override
-    Sender connect(String queue) throws Exception {
-        Session taking = session();
-        taking.createConsumer(taking.createQueue(queue)).setMessageListener(message -> taken());
-        Session session = session();
-        ActiveMQMessageProducer producer =
-                (ActiveMQMessageProducer) session.createProducer(session.createQueue(queue));
-        producer.setDeliveryMode(
-                durable ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT);
-        boolean blocking = durable && window == 1;
-        return confirmed -> {
-            BytesMessage message = session.createBytesMessage();
-            message.writeBytes(body);
-            if (blocking) {
-                producer.send(message);
-                confirmed.run();
-            } else {
-                producer.send(message, new Confirmed(confirmed));
-            }
-        };
+    ConnectionFactory factory() {
+        return new ActiveMQConnectionFactory(user, password, uri);
     }
 
-    /** A session with a connection of its own. */
-    private Session session() throws JMSException {
-        Connection connection =
-                new ActiveMQConnectionFactory(user, password, uri).createConnection();
-        connection.setExceptionListener(Load::fail);
-        connection.start();
-        return connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+    @Override
+    void send(MessageProducer producer, Message message, Runnable confirmed) throws JMSException {
+        ((ActiveMQMessageProducer) producer).send(message, new Confirmed(confirmed));
     }
 
     private record Confirmed(Runnable confirmed) implements AsyncCallback {

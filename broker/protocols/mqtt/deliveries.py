@@ -24,7 +24,6 @@ from broker.protocols.body_stream import BodyStream
 from broker.protocols.mqtt import message_properties as names
 from broker.protocols.mqtt.encoding import encode, publish_head, publish_parts
 from broker.protocols.mqtt.message_packet import is_text, properties_of
-from broker.protocols.mqtt.outgoing_message import OutgoingMessage, outgoing
 from broker.protocols.mqtt.packets import Acknowledgement, PacketType, Version
 from broker.protocols.mqtt.properties import NO_PROPERTIES, PropertyId
 from broker.protocols.mqtt.reason_codes import FAILURE, ReasonCode
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from broker.environment import Clock
     from broker.ports import Timers
     from broker.protocols.mqtt.agreement import Agreement
+    from broker.protocols.mqtt.outgoing_message import OutgoingMessage, OutgoingMessages
     from broker.protocols.mqtt.session_state import Outgoing, SessionState, Subscribed
     from broker.protocols.mqtt.subscriptions import Active, Subscriptions
     from broker.protocols.output import Output
@@ -61,6 +61,7 @@ class Deliveries:
         session: of the client.
         state: of the client.
         agreement: what the client and the broker agreed on.
+        messages: what messages are for all of their subscribers.
         peer: the socket.
         output: takes packets.
         timers: of the event loop.
@@ -76,6 +77,7 @@ class Deliveries:
         "_aliases",
         "_clock",
         "_is_full",
+        "_messages",
         "_on_ended",
         "_open_max",
         "_output",
@@ -97,6 +99,7 @@ class Deliveries:
         session: Session,
         state: SessionState,
         agreement: Agreement,
+        messages: OutgoingMessages,
         peer: Peer,
         output: Output,
         timers: Timers,
@@ -105,6 +108,7 @@ class Deliveries:
     ) -> None:
         self._session = session
         self._state = state
+        self._messages = messages
         self._version = agreement.version
         self._open_max = agreement.receive_maximum
         self._size_max = agreement.packet_size_max
@@ -130,7 +134,7 @@ class Deliveries:
             self._acknowledge(consumer, message.message_id)
             return 0
         left = self._state.qos_left(active.subscribed.queue, message.message_id)
-        made = outgoing(message)
+        made = self._messages.of(message)
         qos = left or min(made.qos, filter.qos)
         if message.large is not None:
             return self._deliver_large(active, message, made, qos, delivery_count)

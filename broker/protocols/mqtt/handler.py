@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError
 from broker.notifications import Origin
-from broker.protocols.flow import Flow
+from broker.protocols.flow import Flow, Flowing
 from broker.protocols.mqtt.deliveries import Deliveries
 from broker.protocols.mqtt.encoding import encode
 from broker.protocols.mqtt.errors import MqttError
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker.protocols.mqtt.login import Login
+    from broker.protocols.mqtt.outgoing_message import OutgoingMessages
     from broker.protocols.mqtt.packets import Packet, Will
     from broker.protocols.mqtt.properties import Properties
     from broker.protocols.mqtt.session_state import SessionState
@@ -68,31 +69,35 @@ log = logging.getLogger("broker")
 _UNKNOWN_LIMITS: Final = Limits(HEAD_MAX, -1)
 
 
-class MqttConnection:
+class MqttConnection(Flowing):
     """See the module's text.
 
     Args:
         sessions: the broker.
         states: sessions of all clients.
+        messages: what messages are for all of their subscribers.
         peer: the socket.
         parameters: of the acceptor.
     """
 
     __slots__ = (
-        *("_agreement", "_client_id", "_deliveries", "_flow", "_framing", "_opened_s", "_output"),
-        *("_packet", "_parameters", "_peer", "_publishing", "_session", "_sessions", "_state"),
-        *("_states", "_subscriptions", "_timers", "_user", "_version", "_will"),
+        *("_agreement", "_client_id", "_deliveries", "_flow", "_framing", "_messages"),
+        *("_opened_s", "_output", "_packet", "_parameters", "_peer", "_publishing"),
+        *("_session", "_sessions", "_state", "_states", "_subscriptions", "_timers"),
+        *("_user", "_version", "_will"),
     )
 
     def __init__(
         self,
         sessions: Sessions,
         states: SessionStates,
+        messages: OutgoingMessages,
         peer: Peer,
         parameters: Mapping[str, Any],
     ) -> None:
         self._sessions = sessions
         self._states = states
+        self._messages = messages
         self._peer = peer
         self._parameters = parameters
         self._timers = asyncio.get_running_loop()
@@ -109,24 +114,6 @@ class MqttConnection:
         self._packet: Packet | None = None
         self._publishing: Publishing | None = None
         self._flow = Flow(peer, self._take_next, self._attempt)
-
-    # Methods bound once for each connection would be a quarter of a KiB.
-
-    def hold(self, then: Callable[[], object]) -> None:
-        """Take no packet until resume(), which begins by calling `then()`."""
-        self._flow.hold(then)
-
-    def resume(self) -> None:
-        """Go on with the packet that was held."""
-        self._flow.resume()
-
-    def pause(self) -> None:
-        """The peer does not read."""
-        self._flow.pause()
-
-    def go_on(self) -> None:
-        """The peer reads again."""
-        self._flow.go_on()
 
     @property
     def origin(self) -> Origin:
@@ -226,6 +213,7 @@ class MqttConnection:
             session,
             state,
             agreement,
+            self._messages,
             self._peer,
             self._output,
             self._timers,

@@ -18,7 +18,7 @@ from broker.protocols.mqtt.versions import Version
 if TYPE_CHECKING:
     from broker.model.address import WildcardConfiguration
 
-__all__ = ["OutgoingMessage", "outgoing"]
+__all__ = ["OutgoingMessage", "OutgoingMessages"]
 
 # Messages that are kept, and up to how many bytes each: half a MiB with their payloads.
 _KEPT_MAX: Final = 64
@@ -44,7 +44,6 @@ class OutgoingMessage:
 
     __slots__ = (
         "_parts",
-        "_wildcards",
         "data",
         "expires",
         "is_initial",
@@ -63,7 +62,6 @@ class OutgoingMessage:
         self.is_initial = self.is_retained and names.IS_INITIAL in message.properties
         self.expires = message.expiration != 0
         self._parts: dict[tuple[Version, bool], tuple[bytes, bytes]] = {}
-        self._wildcards: WildcardConfiguration | None = None
 
     def parts(
         self, message: Message, wildcards: WildcardConfiguration, qos: int, version: Version
@@ -75,9 +73,6 @@ class OutgoingMessage:
         Raises:
             ValueError: as of publish_parts().
         """
-        if wildcards is not self._wildcards:
-            self._wildcards = wildcards
-            self._parts.clear()
         which = version, qos > 0
         found = self._parts.get(which)
         if found is None:
@@ -88,22 +83,27 @@ class OutgoingMessage:
         return found
 
 
-# Places by message id; ids that follow each other have different ones.
-_kept: Final[list[OutgoingMessage | None]] = [None] * _KEPT_MAX
+class OutgoingMessages:
+    """Those of one broker that were delivered last."""
 
+    __slots__ = ("_kept",)
 
-def outgoing(message: Message) -> OutgoingMessage:
-    """Give what a message is for all of its subscribers."""
-    if type(message) is not Message:
-        # One of AMQP may change without its bytes.
-        return OutgoingMessage(message, b"")
-    data = message.encode()
-    place = message.message_id % _KEPT_MAX
-    found = _kept[place]
-    # Bytes do not change, and are there as long as they are kept: it is this message, unchanged.
-    if found is not None and found.data is data:
+    def __init__(self) -> None:
+        # Places by message id: ids that follow each other have different ones.
+        self._kept: list[OutgoingMessage | None] = [None] * _KEPT_MAX
+
+    def of(self, message: Message) -> OutgoingMessage:
+        """Give what a message is for all of its subscribers."""
+        if type(message) is not Message:
+            # One of AMQP may change without its bytes.
+            return OutgoingMessage(message, b"")
+        data = message.encode()
+        place = message.message_id % _KEPT_MAX
+        found = self._kept[place]
+        # Bytes do not change, and are there as long as they are kept: it is this message.
+        if found is not None and found.data is data:
+            return found
+        found = OutgoingMessage(message, data)
+        if message.references > 1 and not found.is_large and len(data) <= _KEPT_SIZE_MAX:
+            self._kept[place] = found
         return found
-    found = OutgoingMessage(message, data)
-    if message.references > 1 and not found.is_large and len(data) <= _KEPT_SIZE_MAX:
-        _kept[place] = found
-    return found

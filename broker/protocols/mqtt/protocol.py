@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.protocols.mqtt.handler import MqttConnection
+from broker.protocols.mqtt.outgoing_message import OutgoingMessages
 from broker.protocols.mqtt.session_states import SessionStates
 from broker.protocols.mqtt.wills import send_will
 
@@ -34,10 +35,11 @@ class MqttProtocol:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self.states = SessionStates(sessions, self._send_will)
+        self._messages = OutgoingMessages()
 
     def connect(self, peer: Peer, parameters: Mapping[str, Any]) -> MqttConnection:
         """Take a connection whose first bytes were MQTT's."""
-        made = MqttConnection(self._sessions, self.states, peer, parameters)
+        made = MqttConnection(self._sessions, self.states, self._messages, peer, parameters)
         self._sessions.connected(made)
         return made
 

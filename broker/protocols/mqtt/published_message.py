@@ -9,53 +9,26 @@ priority              0: Artemis leaves it unset
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Final
 
-from broker.model.core_layout import written
-from broker.model.encoding import BodyWriter
+from broker.model.core_layout import written, written_properties
 from broker.model.message import ROUTING_TYPE_PROPERTY, Message
-from broker.model.message_bytes import encoded_name
 from broker.model.message_types import MessageType
-from broker.model.properties import TYPED_PROPERTIES, Property, PropertyType, PropertyValue
-from broker.model.routing_type import RoutingType
+from broker.model.properties import Property, PropertyType
 from broker.protocols.mqtt import message_properties as names
 from broker.protocols.mqtt.properties import PropertyId
 
 if TYPE_CHECKING:
+    from broker.model.routing_type import RoutingType
     from broker.protocols.mqtt.properties import Properties
 
 __all__ = ["message_of"]
 
 _LONG_MAX: Final = 2**63 - 1
-_INT: Final = struct.Struct(">i").pack
-_TEXT_TAG: Final = bytes([PropertyType.STRING])
-_BYTES: Final = int(MessageType.BYTES)
-# In front of properties: whether there are, and how many.
-_COUNT_SIZE: Final = 5
-
-
-def _encoded(name: str, kind: PropertyType, value: PropertyValue) -> bytes:
-    """Give the bytes of one property of many."""
-    writer = BodyWriter()
-    TYPED_PROPERTIES.write(writer, (Property(name, kind, value),))
-    return writer.getvalue()[_COUNT_SIZE:]
-
-
-def _text(name: bytes, value: str) -> bytes:
-    """Give the bytes of one that is a text."""
-    text = value.encode("utf-16-le", "surrogatepass")
-    return b"%b%b%b%b%b" % (_INT(len(name)), name, _TEXT_TAG, _INT(len(text)), text)
-
-
-_QOS: Final = [_encoded(names.QOS, PropertyType.INT, qos) for qos in range(3)]
+_QOS: Final = [Property(names.QOS, PropertyType.INT, qos) for qos in range(3)]
 _RETAIN: Final = [
-    _encoded(names.IS_RETAINED, PropertyType.BOOLEAN, retain) for retain in (False, True)
+    Property(names.IS_RETAINED, PropertyType.BOOLEAN, retain) for retain in (False, True)
 ]
-_CLIENT_ID: Final = encoded_name(names.CLIENT_ID)
-_ROUTING: Final = {
-    one: _encoded(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(one)) for one in RoutingType
-}
 _TEXTS: Final = {
     PropertyId.RESPONSE_TOPIC: (names.RESPONSE_TOPIC, PropertyType.STRING),
     PropertyId.CORRELATION_DATA: (names.CORRELATION_DATA, PropertyType.BYTES),
@@ -89,9 +62,9 @@ def message_of(
         now_ms: ms since 1970.
         message_id: that it gets; 0 where it is to come.
     """
-    found = [_RETAIN[retain], _QOS[qos], _text(_CLIENT_ID, client_id)]
+    found = [_RETAIN[retain], _QOS[qos], Property(names.CLIENT_ID, PropertyType.STRING, client_id)]
     if routing_type is not None:
-        found.append(_ROUTING[routing_type])
+        found.append(Property(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(routing_type)))
     expiration = 0
     if properties:
         _add(found, properties)
@@ -106,24 +79,24 @@ def message_of(
             message_id,
             address,
             None,
-            _BYTES,
+            int(MessageType.BYTES),
             qos > 0,
             expiration,
             now_ms,
             0,
-            memoryview(b"\1%b%b" % (_INT(len(found)), b"".join(found))),
+            memoryview(written_properties(found)),
         )
     )
 
 
-def _add(found: list[bytes], properties: Properties) -> None:
+def _add(found: list[Property], properties: Properties) -> None:
     """Add those of MQTT 5."""
     for which, (name, kind) in _TEXTS.items():
         if which in properties:
-            found.append(_encoded(name, kind, properties[which]))
+            found.append(Property(name, kind, properties[which]))
     pairs = properties.get(PropertyId.USER_PROPERTY)
     if pairs:
-        found.append(_encoded(names.USER_PROPERTY_COUNT, PropertyType.INT, len(pairs)))
+        found.append(Property(names.USER_PROPERTY_COUNT, PropertyType.INT, len(pairs)))
         for place, (name, value) in enumerate(pairs):
             full = f"{names.USER_PROPERTY}{place}.{name}"
-            found.append(_text(full.encode("utf-16-le", "surrogatepass"), value))
+            found.append(Property(full, PropertyType.STRING, value))

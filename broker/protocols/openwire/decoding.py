@@ -20,29 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = ["LooseReader", "TightReader", "broken"]
 
-# What is read for a field, as plain numbers: it is asked for each of them.
-_BOOLEAN: Final = 0
-_BYTE: Final = 1
-_INT: Final = 2
-_LONG: Final = 3
-_STRING: Final = 4
-_BYTES: Final = 5
-_NESTED: Final = 6
-_ARRAY: Final = 7
-_THROWABLE: Final = 8
-_ABSENT: Final = 9
-_STEPS: Final = {
-    Kind.BOOLEAN: _BOOLEAN,
-    Kind.BYTE: _BYTE,
-    Kind.INT: _INT,
-    Kind.LONG: _LONG,
-    Kind.STRING: _STRING,
-    Kind.BYTES: _BYTES,
-    Kind.NESTED: _NESTED,
-    Kind.CACHED: _NESTED,
-    Kind.ARRAY: _ARRAY,
-    Kind.THROWABLE: _THROWABLE,
-}
+# As plain numbers: they are asked for with each field.
+_BOOLEAN: Final = int(Kind.BOOLEAN)
+_BYTE: Final = int(Kind.BYTE)
+_INT: Final = int(Kind.INT)
+_LONG: Final = int(Kind.LONG)
+_STRING: Final = int(Kind.STRING)
+_BYTES: Final = int(Kind.BYTES)
+_NESTED: Final = int(Kind.NESTED)
+_ARRAY: Final = int(Kind.ARRAY)
+_THROWABLE: Final = int(Kind.THROWABLE)
+_ABSENT: Final = 0
 # A message in a command's data, with a transaction's connection in it: no more is sent.
 _DEPTH_MAX: Final = 8
 _CAUSES_MAX: Final = 32
@@ -60,7 +48,7 @@ def broken(text: str) -> OpenWireError:
 def _step(field: Field, version: int) -> tuple[int, Any]:
     """Give what is read for a field, and what may stand there, or does where none is read."""
     if field.since <= version:
-        return _STEPS[field.kind], field.nested
+        return int(field.kind), field.nested
     return _ABSENT, EMPTY.get(field.kind)
 
 

@@ -28,31 +28,19 @@ _PACK_LONG: Final = struct.Struct(">q").pack
 # Of a text, in bytes (BaseDataStreamMarshaller).
 _TEXT_SIZE_MAX: Final = 2**15 - 1
 
-# What is written for a field, as plain numbers: it is asked for each of them.
-_BOOLEAN: Final = 0
-_BYTE: Final = 1
-_INT: Final = 2
-_LONG: Final = 3
-_STRING: Final = 4
-_BYTES: Final = 5
-_NESTED: Final = 6
-_ARRAY: Final = 7
-_STEPS: Final = {
-    Kind.BOOLEAN: _BOOLEAN,
-    Kind.BYTE: _BYTE,
-    Kind.INT: _INT,
-    Kind.LONG: _LONG,
-    Kind.STRING: _STRING,
-    Kind.BYTES: _BYTES,
-    Kind.NESTED: _NESTED,
-    Kind.CACHED: _NESTED,
-    Kind.ARRAY: _ARRAY,
-    Kind.THROWABLE: _ARRAY + 1,
-}
+# As plain numbers: they are asked for with each field.
+_BOOLEAN: Final = int(Kind.BOOLEAN)
+_BYTE: Final = int(Kind.BYTE)
+_INT: Final = int(Kind.INT)
+_LONG: Final = int(Kind.LONG)
+_STRING: Final = int(Kind.STRING)
+_BYTES: Final = int(Kind.BYTES)
+_NESTED: Final = int(Kind.NESTED)
+_ARRAY: Final = int(Kind.ARRAY)
 # By version and class: the name of each field and what is written for it, in the bytes' order.
 _PLANS: Final = [
     {
-        one: [(field.name, _STEPS[field.kind]) for field in fields if field.since <= version]
+        one: [(field.name, int(field.kind)) for field in fields if field.since <= version]
         for one, fields in FIELDS.items()
     }
     for version in range(LAST_VERSION + 1)

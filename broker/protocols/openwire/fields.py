@@ -12,7 +12,7 @@ The order of the fields is that of the bytes, those of the base class first.
 from __future__ import annotations
 
 import dataclasses
-from enum import Enum, auto
+from enum import IntEnum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_type_hints
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ __all__ = ["EMPTY", "VERSION_MAX", "DataType", "Field", "Kind", "field", "fields
 VERSION_MAX: Final = 12
 
 
-class Kind(Enum):
-    """How a field stands in the bytes."""
+class Kind(IntEnum):
+    """How a field stands in the bytes; none is 0."""
 
     BOOLEAN = auto()
     BYTE = auto()
@@ -34,7 +34,7 @@ class Kind(Enum):
     BYTES = auto()
     NESTED = auto()
     """An object behind its type."""
-    CACHED = auto()
+    CACHED = NESTED
     """The same: the cache of objects is never agreed on."""
     ARRAY = auto()
     """Objects behind a number of two bytes."""

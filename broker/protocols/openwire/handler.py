@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError
 from broker.notifications import Origin
-from broker.protocols.flow import Flow
+from broker.protocols.flow import Flow, Flowing
 from broker.protocols.openwire import commands as c
 from broker.protocols.openwire.client_work import ClientWork
 from broker.protocols.openwire.errors import (
@@ -56,7 +56,7 @@ log = logging.getLogger("broker")
 _UNKNOWN_FRAME_MAX: Final = 64 * 1024
 
 
-class OpenWireConnection:
+class OpenWireConnection(Flowing):
     """See the module's text.
 
     Args:
@@ -98,24 +98,6 @@ class OpenWireConnection:
         # A step that was held refuses its command by itself.
         self._flow = Flow(peer, self._take_next, lambda step: step())
         peer.write(self._wire_format().encode())
-
-    # Methods bound once for each connection would be a quarter of a KiB.
-
-    def hold(self, then: Callable[[], object]) -> None:
-        """Look at no frame until resume(), which begins by calling `then()`."""
-        self._flow.hold(then)
-
-    def resume(self) -> None:
-        """Go on with the frame that was held."""
-        self._flow.resume()
-
-    def pause(self) -> None:
-        """The peer does not read."""
-        self._flow.pause()
-
-    def go_on(self) -> None:
-        """The peer reads again."""
-        self._flow.go_on()
 
     @property
     def origin(self) -> Origin:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError
 from broker.notifications import Origin
-from broker.protocols.flow import Flow
+from broker.protocols.flow import Flow, Flowing
 from broker.protocols.output import Output
 from broker.protocols.stomp.answers import Answers
 from broker.protocols.stomp.deliveries import Deliveries
@@ -78,7 +78,7 @@ class StompProtocol:
         """Nothing is left of a connection that is gone."""
 
 
-class StompConnection:
+class StompConnection(Flowing):
     """See the module's text.
 
     Args:
@@ -114,24 +114,6 @@ class StompConnection:
         self._receipt: str | None = None
         # It is ending after a DISCONNECT, or an error that ended it.
         self._flow = Flow(peer, self._take_next, self._attempt)
-
-    # Methods bound once for each connection would be a quarter of a KiB.
-
-    def hold(self, then: Callable[[], object]) -> None:
-        """Take no frame until resume(), which begins by calling `then()`."""
-        self._flow.hold(then)
-
-    def resume(self) -> None:
-        """Go on with the frame that was held."""
-        self._flow.resume()
-
-    def pause(self) -> None:
-        """The peer does not read."""
-        self._flow.pause()
-
-    def go_on(self) -> None:
-        """The peer reads again."""
-        self._flow.go_on()
 
     @property
     def origin(self) -> Origin:
