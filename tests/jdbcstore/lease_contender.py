@@ -13,13 +13,14 @@ import random
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import sqlalchemy
 
 from jdbcstore.clocks import boot_clock
 from jdbcstore.database import Database
 from jdbcstore.environment import Environment
-from jdbcstore.errors import LeaseLost
+from jdbcstore.errors import Fault, LeaseLost, classify
 from jdbcstore.lease import Lease
 from jdbcstore.options import DatabaseStoreOptions
 from journal.errors import JournalError, JournalIOError
@@ -113,7 +114,10 @@ class Contender:
                     return
             except JournalError:
                 return  # The renewing thread knows already.
-            except sqlalchemy.exc.SQLAlchemyError:
+            except Exception as error:
+                # The driver's own too: bound_idle_transactions() lets them through.
+                if classify(error, self.database.dialect) is Fault.FATAL:
+                    raise
                 self.failures += 1
                 time.sleep(0.05)
         self.note("released", token=self.lease.holder_id)
@@ -156,12 +160,12 @@ def main():
         contender = Contender(
             url, file, seed, is_stepping=clock == "stepping", is_fenced=fence == "fenced"
         )
-        worker = threading.Thread(target=contender.run)
-        worker.start()
-        with contextlib.suppress(KeyboardInterrupt):
-            sys.stdin.read()
-        contender.stopping.set()
-        worker.join()
+        with ThreadPoolExecutor(1) as threads:
+            running = threads.submit(contender.run)
+            with contextlib.suppress(KeyboardInterrupt):
+                sys.stdin.read()
+            contender.stopping.set()
+            running.result()  # Raises what ended it: the test sees the exit code.
 
 
 if __name__ == "__main__":
