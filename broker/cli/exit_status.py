@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.client.errors import ClientError
 from broker.config import ConfigError
 from broker.errors import BrokerError
 from broker.security import UserError
@@ -34,6 +33,9 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
 def _classify(error: Exception) -> exit_status.Failure | None:
     if isinstance(error, ConfigError | UserError):
         return exit_status.UNUSABLE, str(error)
+    # `broker run` has no client in memory, and only one of it makes such an error.
+    from broker.client.errors import ClientError
+
     if isinstance(error, BrokerError | ClientError):
         return REFUSED, str(error)
     return None

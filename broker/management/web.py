@@ -98,6 +98,8 @@ class WebServer:
             log_config=None,
             access_log=False,
             http=WebConnection,
+            # Nothing here speaks it; its modules would be imported all the same.
+            ws="none",
             h11_max_incomplete_event_size=_HEADER_MAX,
             timeout_keep_alive=_KEEP_ALIVE_S,
         )

@@ -10,10 +10,8 @@ queues that are gone, messages without references.
 
 from __future__ import annotations
 
-import gc
 import logging
 import struct
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +30,7 @@ from broker.routing.duplicates import KEPT_PREFIX
 from broker.transactions.transaction import TransactionState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from broker.paging.paging import Paging
     from broker.queues.filter import Filter
@@ -47,35 +45,14 @@ if TYPE_CHECKING:
     from broker.transactions.transaction import Transaction
     from broker.transactions.xa import XaTransactions
 
-__all__ = ["recover", "uncollected"]
+__all__ = ["recover"]
 
 log = logging.getLogger("broker")
 
-# Objects of a start beyond which they are never looked through: a tenth of a second, about.
-_FROZEN_COUNT: Final = 200_000
 # Ids that a warning names.
 _SHOWN_MAX: Final = 20
 _LONG: Final = struct.Struct(">q")
 _LONG_LONG: Final = struct.Struct(">qq")
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Disable garbage collection meanwhile: all that is made stays.
-
-    If very many objects were made, later collections skip them, so that clients do not wait for
-    that. Each is still freed as soon as nothing refers to it.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    before = gc.get_count()[0]
-    try:
-        yield
-    finally:
-        if gc.get_count()[0] - before > _FROZEN_COUNT:
-            gc.freeze()
-        if was_enabled:
-            gc.enable()
 
 
 def recover(

@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from broker.cluster.backup_announcer import BackupAnnouncer, ClusterUser
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -33,6 +31,9 @@ async def announced_as_backup(
     if not options.shares_store or not cluster.cluster_connections:
         yield
         return
+    # A pair without a cluster needs no client, which takes 3 MB.
+    from broker.cluster.backup_announcer import BackupAnnouncer, ClusterUser
+
     security = options.configuration.security
     user = ClusterUser(security.cluster_user, security.cluster_password)
     announcer = BackupAnnouncer(cluster, user, environment)

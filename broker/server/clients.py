@@ -16,13 +16,6 @@ from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode
 from broker.notifications import IN_PROCESS, NotificationType
-from broker.routing.duplicates import SCALED_DOWN_NODES, KeptNames
-from broker.security.allow_all import AllowAll
-from broker.selector.filters import parse_filter
-from broker.sessions.producer import Producer
-from broker.sessions.resource_limits import ResourceLimits
-from broker.sessions.send_marks import SendMarks
-from broker.sessions.session import Session, SessionOptions
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -34,13 +27,15 @@ if TYPE_CHECKING:
     from broker.management.service import Management
     from broker.notifications import Origin, Subject
     from broker.options import BrokerOptions
-    from broker.ports import Security
     from broker.protocols.peer import BackupHost, Handler, Peer
     from broker.protocols.redirection import Redirection, RoutingRefusal
     from broker.queues.consumer import Consumer
     from broker.routers.connection_routers import ConnectionRouters
     from broker.server.composition import Parts
     from broker.server.lifecycle import Lifecycle
+    from broker.server.session_making import SessionMaker
+    from broker.sessions.producer import Producer
+    from broker.sessions.session import Session, SessionOptions
 
 __all__ = ["Clients"]
 
@@ -62,6 +57,7 @@ class Clients:
         node_id: of the broker, once its store is open.
         parts: of the broker. Set at each start, before it is active.
         management: answers messages to the management address. Set likewise.
+        maker: makes sessions of both. Set likewise.
         cluster: topologies that clients are told of. Set likewise.
         routers: that acceptors name. Set likewise; None where there are none.
         sessions: open ones, by name.
@@ -78,6 +74,7 @@ class Clients:
 
     parts: Parts
     management: Management
+    maker: SessionMaker
     cluster: ClusterManager
 
     def __init__(
@@ -99,17 +96,11 @@ class Clients:
         # In the order in which they came, as all that is gone through; a set has none.
         self._handlers: dict[Handler, None] = {}
         self.session_count_total = self.connection_count_total = 0
-        self._settings = options.settings
         self._lifecycle = lifecycle
         self.clock = clock
         self.ids = ids
         self._cluster_user = options.configuration.security.cluster_user
         self._producer_numbers = itertools.count(1)
-        self._marks = SendMarks(
-            populates_user=options.populate_validated_user,
-            requires_user=options.reject_empty_validated_user,
-        )
-        self._resource_limits = ResourceLimits(options.resource_limits)
 
     @property
     def is_active(self) -> bool:
@@ -167,7 +158,7 @@ class Clients:
 
     def scaled_down(self, node_id: str) -> None:
         """All messages of that node are here now; known over restarts."""
-        KeptNames(self.parts.postoffice.duplicates, SCALED_DOWN_NODES).add(node_id)
+        self.maker.remember_scaled_down(node_id)
         log.info("node %s has scaled down to this one", node_id)
         self.on_scaled_down(node_id)
 
@@ -235,7 +226,7 @@ class Clients:
             raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, "AMQ229034: Server not started")
         if name in self.sessions:
             raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, f"session {name} exists")
-        self._resource_limits.check_session(user, (one.user for one in self.sessions.values()))
+        self.maker.check(user, (one.user for one in self.sessions.values()))
         session = self.new_session(name, user, options, temporary, origin)
         self.sessions[name] = session
         self.session_count_total += 1
@@ -251,53 +242,18 @@ class Clients:
         origin: Origin = IN_PROCESS,
     ) -> Session:
         """Make a session that is not listed; its caller closes it."""
-        return self._make(name, user, options, temporary, origin, self.parts.security)
+        return self.maker.session(name, user, options, temporary, origin)
 
     def internal_session(self, name: str) -> Session:
         """Make a session of the broker itself: without a user, and nothing is refused to it.
 
         It is not listed, and no protocol can ask for it. Its caller closes it.
         """
-        return self._make(name, None, SessionOptions(), set(), IN_PROCESS, AllowAll())
-
-    def _make(
-        self,
-        name: str,
-        user: str | None,
-        options: SessionOptions,
-        temporary: set[str],
-        origin: Origin,
-        security: Security,
-    ) -> Session:
-        parts = self.parts
-        return Session(
-            name,
-            user,
-            options,
-            temporary,
-            origin,
-            postoffice=parts.postoffice,
-            administration=parts.administration,
-            dead_letters=parts.dead_letters,
-            transactions=parts.transactions,
-            flow_control=parts.flow_control,
-            marks=self._marks,
-            resource_limits=self._resource_limits,
-            security=security,
-            management=self.management,
-            notifications=parts.notifications,
-            storage=parts.storage,
-            large=parts.large,
-            history=parts.history,
-            clock_ms=self.clock.now_ms,
-            settings=self._settings,
-            parse_filter=parse_filter,
-        )
+        return self.maker.internal_session(name)
 
     def new_producer(self, address: str | None) -> Producer:
         """Make a producer; None sends to several addresses."""
-        number = next(self._producer_numbers)
-        return Producer(address, number, self.clock.now_ms(), self.ids.time_uuid)
+        return self.maker.producer(address, next(self._producer_numbers))
 
     def close_session(self, session: Session, *, has_failed: bool) -> None:
         """End a session and forget it.

@@ -31,7 +31,7 @@ from broker.server.failback import primary_asks
 from broker.server.faults import exception_handler
 from broker.server.jms_bridges import JMSBridges
 from broker.server.lifecycle import Lifecycle, ServerState
-from broker.server.loading import open_when_free
+from broker.server.opening import open_when_free
 from broker.server.scale_down_choice import ScaleDownChoice
 from broker.server.web import start_web, stop_web
 from broker.storage.waiting import StartWait
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from broker.queues.filter import Filter
     from broker.server.bridging import Bridging
     from broker.server.composition import Managing, Parts
-    from broker.server.loading import OpenStores
+    from broker.server.opening import OpenStores
     from broker.server.reload import ConfigurationSource
     from broker.server.scale_down import ScaleDown
     from broker.storage.open import Ownership
@@ -256,11 +256,11 @@ class Broker:
             on_lost=self._lost_lease,
         )
         try:
-            parts = self.parts = await activation.load(self._open_stores)
+            self.parts = await activation.load(self._open_stores)
             self.node_id = self.clients.node_id
-            self.managing = activation.prepare(self, parts)
-            self.bridges, self.cluster = activation.bridges, activation.cluster
-            await activation.serve(parts)
+            self.managing = activation.active.prepare(self)
+            self.bridges, self.cluster = activation.active.bridges, activation.active.cluster
+            await activation.serve()
         except BaseException:
             await self._give_up()
             raise

@@ -2,7 +2,7 @@
 
 import errno
 
-from broker.server import loading
+from broker.server import opening
 from journal.errors import JournalFull
 
 
@@ -42,7 +42,7 @@ class FullJournal:
 
 def full_journals(monkeypatch, refused=()):
     """Give brokers such journals; `refused` from the load on. The journals, the last one last."""
-    made, real = [], loading.open_stores
+    made, real = [], opening.open_stores
 
     def opened(*arguments, **how):
         stores = real(*arguments, **how)
@@ -51,5 +51,5 @@ def full_journals(monkeypatch, refused=()):
         stores.messages = made[-1]
         return stores
 
-    monkeypatch.setattr(loading, "open_stores", opened)
+    monkeypatch.setattr(opening, "open_stores", opened)
     return made

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import broker.server.loading
+import broker.server.active
 from broker.errors import BrokerError
 from broker.options import BrokerOptions
 from broker.protocols.registry import Detection
@@ -31,7 +31,7 @@ def options(folder, **acceptor):
 
 def test_a_port_in_use_is_told_before_data_are_loaded(tmp_path, monkeypatch):
     loads = []
-    monkeypatch.setattr(broker.server.loading, "recover", lambda *_, **parts: loads.append(parts))
+    monkeypatch.setattr(broker.server.active, "recover", lambda *_, **parts: loads.append(parts))
 
     async def start(port):
         await Broker(options(tmp_path, port=port)).start()
@@ -46,7 +46,7 @@ def test_a_port_in_use_is_told_before_data_are_loaded(tmp_path, monkeypatch):
 
 def test_while_data_are_loaded_the_port_is_taken_and_no_client_can_connect(tmp_path, monkeypatch):
     seen = []
-    recover = broker.server.loading.recover
+    recover = broker.server.active.recover
     made = Broker(options(tmp_path))
 
     def look(*found, **parts):
@@ -58,7 +58,7 @@ def test_while_data_are_loaded_the_port_is_taken_and_no_client_can_connect(tmp_p
         seen.append(port)
         return recover(*found, **parts)
 
-    monkeypatch.setattr(broker.server.loading, "recover", look)
+    monkeypatch.setattr(broker.server.active, "recover", look)
 
     async def serve():
         await made.start()
@@ -92,7 +92,7 @@ def test_a_failed_start_gives_the_port_up(tmp_path, monkeypatch):
     def fail(*_, **parts):
         raise BrokerError(1, "no")
 
-    monkeypatch.setattr(broker.server.loading, "recover", fail)
+    monkeypatch.setattr(broker.server.active, "recover", fail)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
 

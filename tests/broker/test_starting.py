@@ -18,7 +18,7 @@ from broker.errors import BrokerError
 from broker.management.registry import Resources
 from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions, WebOptions
-from broker.server import activation, loading
+from broker.server import activation, active, loading
 from broker.server.lifecycle import ServerState
 from broker.server.server import Broker
 from broker.sessions.session import SessionOptions
@@ -227,14 +227,14 @@ async def test_each_step_is_told_by_probes_metrics_and_management(tmp_path, monk
 @asynchronous
 async def test_while_it_recovers_it_says_so(tmp_path, monkeypatch):
     told = []
-    recover = loading.recover
+    recover = active.recover
     broker = Broker(options_of(tmp_path, "files"))
 
     def look(*found, **parts):
         told.append((broker.lifecycle.not_ready, managed(broker), broker.lifecycle.is_loaded))
         return recover(*found, **parts)
 
-    monkeypatch.setattr(loading, "recover", look)
+    monkeypatch.setattr(active, "recover", look)
     await broker.start()
     await broker.stop()
 
@@ -463,11 +463,11 @@ def break_reading(monkeypatch):
 
 
 def break_recovery(monkeypatch):
-    monkeypatch.setattr(loading, "recover", refuse)
+    monkeypatch.setattr(active, "recover", refuse)
 
 
 def break_periodic(monkeypatch):
-    monkeypatch.setattr("broker.server.activation.Periodic", refuse)
+    monkeypatch.setattr(active, "Periodic", refuse)
 
 
 def refuse(*_, **how):
