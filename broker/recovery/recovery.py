@@ -51,6 +51,7 @@ log = logging.getLogger("broker")
 
 # Ids that a warning names.
 _SHOWN_MAX: Final = 20
+_KNOWN_TYPES: Final = frozenset(RecordType)
 _LONG: Final = struct.Struct(">q")
 _LONG_LONG: Final = struct.Struct(">qq")
 
@@ -87,6 +88,7 @@ def recover(
     _load_addresses(addresses, storage, bindings)
     _load_queues(addresses, storage, bindings)
     _load_diverts(addresses, parse_filter, bindings)
+    _tell_unknown(messages)
     pages = None if paging is None else _load_pages(paging, messages)
     loader = _MessageLoader(
         messages,
@@ -187,6 +189,21 @@ def _divert(
         divert = DivertBinding(without, record_id, parse_filter=parse_filter)
         divert.record = record
         return divert
+
+
+def _tell_unknown(messages: LoadedMessages) -> None:
+    """Log records that a newer version may have written; they stay as they are."""
+    found: dict[int, list[int]] = {}
+    for record_id, kind, _, _ in messages.others:
+        if kind not in _KNOWN_TYPES:
+            found.setdefault(kind, []).append(record_id)
+    for kind, record_ids in found.items():
+        log.warning(
+            "message record %d has the unknown type %d%s: it stays in the journal",
+            record_ids[0],
+            kind,
+            f", and so have {len(record_ids) - 1:,} others" if len(record_ids) > 1 else "",
+        )
 
 
 def _load_pages(paging: Paging, messages: LoadedMessages) -> PageLoader:

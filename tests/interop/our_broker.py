@@ -21,6 +21,7 @@ class OurBroker:
         changes: texts of broker.xml, and what they are replaced by.
         options: more of `broker create`.
         starts: it is started when it is made.
+        environment: variables of its processes, beside those of this one.
 
     Attributes:
         folder: of the instance.
@@ -31,7 +32,8 @@ class OurBroker:
     USER = "admin"
     PASSWORD = "secret"
 
-    def __init__(self, folder, *changes, options=(), starts=True):
+    def __init__(self, folder, *changes, options=(), starts=True, environment=None):
+        self._environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
         self.folder = folder / "ours"
         self._log = folder / "ours.log"
         command = ["create", self.folder, "--user", self.USER, "--password", self.PASSWORD]
@@ -49,7 +51,7 @@ class OurBroker:
             return subprocess.Popen(
                 [sys.executable, "-m", "broker.cli.main", *map(str, words)],
                 cwd=self.folder.parent,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                env=self._environment,
                 stdout=log,
                 stderr=log,
             )

@@ -6,12 +6,14 @@
 
 Each life of the service ends in one of: a kill or a stop of who serves, a primary that stands still
 past its lease and goes on, a primary that comes back. Meanwhile a life may be disturbed: the owner
-of a folder stands still, the database is restarted.
+of a folder stands still, the database is restarted, the network to it or to the clients is cut, the
+clock of one machine is stepped.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import signal
 import time
@@ -19,9 +21,11 @@ from typing import TYPE_CHECKING
 
 from broker.client.errors import ClientError
 from tests.broker.history.checker import problems
+from tests.broker.history.moved_clock import MovedClock
 from tests.broker.history.test_random_service import Service
 from tests.broker.history.world import ORDERED
 from tests.interop.our_broker import OurBroker
+from tests.proxy import Proxy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,11 +45,30 @@ SHORT_LEASE = (
 STANDS_STILL = "SIGSTOP"
 # Longer than a lease, and than what a backup on a folder takes to see a free lock.
 PAUSE_S = 2.0
-DISTURBED = 0.25
+DISTURBED = 0.4
+# Shorter than the lease, and longer.
+CUT_S = (0.2, 4.0)
+STEPS_S = (-3600, 3600)
 
 
 class Node(OurBroker):
-    """One of the pair; it may wait for long before it serves."""
+    """One of the pair; it may wait for long before it serves.
+
+    Attributes:
+        clock: of its machine.
+        to_database: the network from there to the database; None of files.
+    """
+
+    to_database = None
+
+    def __init__(self, folder, *changes, **how):
+        self.clock = MovedClock(folder)
+        super().__init__(folder, *changes, **how, environment=self.clock.environment)
+
+    def reach_database_by_relay(self, port):
+        """Have a network to the database of its own, which can be cut."""
+        self.to_database = Proxy(port)
+        self.change_configuration((f":{port}/", f":{self.to_database.port}/"))
 
     def begin(self):
         """Start its process, and wait for nothing."""
@@ -89,6 +112,8 @@ class Pair:
         changes: of broker.xml.
 
     Attributes:
+        active: the one that serves.
+        to_clients: the network between it and its clients; None before they know its address.
         outages_ms: from the end of one until the other one serves, by what the end was.
     """
 
@@ -99,6 +124,7 @@ class Pair:
             self._made(folder / role, role, options, changes) for role in ("primary", "backup")
         )
         self.active = None
+        self.to_clients = None
         self.outages_ms: dict[str, list[int]] = {}
 
     def _made(self, folder, role, options, changes):
@@ -107,10 +133,21 @@ class Pair:
         given = (*role_options, "--failover-on-shutdown", *options)
         return Node(folder, *changes, options=given, starts=False)
 
+    def reach_database_by_relay(self, port):
+        for node in self.nodes:
+            node.reach_database_by_relay(port)
+
+    @property
+    def nodes(self):
+        return self.primary, self.backup
+
     @property
     def uri(self):
         """Of who serves alone: each run of the history is one node's."""
-        return self.active.uri
+        if self.to_clients is not None:
+            self.to_clients.close()
+        self.to_clients = Proxy(self.active.port)
+        return f"tcp://127.0.0.1:{self.to_clients.port}"
 
     def log(self):
         return self.primary.log() + self.backup.log()
@@ -187,10 +224,13 @@ class Pair:
         assert not is_taken, "two own a folder"
 
     def ensure_ended(self):
-        for node in (self.primary, self.backup):
+        for node in self.nodes:
             if node.process is not None and not node.has_ended():
                 node.process.send_signal(signal.SIGCONT)
             node.ensure_ended()
+        for relay in (self.to_clients, self.primary.to_database, self.backup.to_database):
+            if relay is not None:
+                relay.close()
 
     def show(self, figures, title):
         """Show the distribution of the outages."""
@@ -213,8 +253,18 @@ class PairService(Service):
     ):
         super().__init__(pair, world, is_kept=True)
         self._server = server
-        self._is_paused = is_paused
-        self.runs |= {"pauses": 0, "database_restarts": 0}
+        disturbances = [self._cut_off_clients, self._step_clock]
+        counted = ["client_cuts", "clock_steps"]
+        if is_paused:
+            disturbances.append(self._pause)
+            counted.append("pauses")
+        if server is not None:
+            disturbances += [self._restart_database, self._cut_off_database]
+            counted += ["database_restarts", "database_cuts"]
+        self.runs |= dict.fromkeys(counted, 0)
+        world.seeded.shuffle(disturbances)
+        # In turn: of few lives, chance alone would leave some out.
+        self._disturbances = itertools.cycle(disturbances)
 
     async def end(self, how):
         world, pair = self.world, self.broker
@@ -239,27 +289,69 @@ class PairService(Service):
 
     async def disturb(self):
         """Let something happen that the service survives; whether the life is over with it."""
-        if self._server is not None:
-            return await self._restart_database()
-        if self._is_paused:
-            self.runs["pauses"] += 1
-            await asyncio.to_thread(self.broker.pause)
+        return await next(self._disturbances)()
+
+    async def _pause(self):
+        self.runs["pauses"] += 1
+        await asyncio.to_thread(self.broker.pause)
         return False
+
+    async def _cut_off_clients(self):
+        """No byte comes or goes for a while; connections are reset, or outlast it."""
+        self.runs["client_cuts"] += 1
+        await self._cut_off(self.broker.to_clients)
+        return False
+
+    async def _cut_off(self, relay):
+        seeded = self.world.seeded
+        (relay.cut if seeded.random() < 0.5 else relay.stall)()
+        await asyncio.sleep(seeded.uniform(*CUT_S))
+        relay.resume()
+
+    async def _step_clock(self):
+        """The clock of one of the two machines is wrong by an hour from now on, or right again."""
+        pair, seeded = self.broker, self.world.seeded
+        self.runs["clock_steps"] += 1
+        clock = seeded.choice(pair.nodes).clock
+        clock.step_to(0 if clock.moved_by_s else seeded.choice(STEPS_S))
+        # Longer than a lease: who serves keeps its place.
+        await asyncio.sleep(PAUSE_S)
+        if pair.active.has_ended():
+            self.world.history.problems.append("ended: after a step of a clock")
+        await self._await_answer()
+        return self.world.is_over
 
     async def _restart_database(self):
         """Under load; who serves goes on, or the other one does, where the lease has expired."""
-        world, pair, server = self.world, self.broker, self._server
+        server = self._server
         self.runs["database_restarts"] += 1
+
+        async def restart():
+            await asyncio.to_thread(server.kill9 if self.world.chance(0.5) else server.stop)
+            await asyncio.to_thread(server.start)
+
+        return await self._without_database("database restart", restart)
+
+    async def _cut_off_database(self):
+        """Who serves does not reach it, and the other one does."""
+        self.runs["database_cuts"] += 1
+        relay = self.broker.active.to_database
+        return await self._without_database("database cut", lambda: self._cut_off(relay))
+
+    async def _without_database(self, what, outage):
+        world, pair = self.world, self.broker
         world.may_refuse = True
         began_s = time.monotonic()
-        await asyncio.to_thread(server.kill9 if world.chance(0.5) else server.stop)
-        await asyncio.to_thread(server.start)
+        await outage()
+        await self._await_answer()
+        pair.note(what, began_s)
+        world.may_refuse = False
+        return world.is_over
+
+    async def _await_answer(self):
         async with asyncio.timeout(WAIT_S):
             while not await self._is_answered():  # noqa: ASYNC110 -- no event.
                 await asyncio.sleep(0.05)
-        pair.note("database restart", began_s)
-        world.may_refuse = False
-        return world.is_over
 
     async def _is_answered(self):
         """Whether something was recorded, by who serves or by who took over meanwhile."""

@@ -43,6 +43,8 @@ def service(tmp_path, new_database, request):
         changes = (*CHANGES, SHORT_LEASE)
         server = database.server
     pair = Pair(tmp_path, options, changes)
+    if server is not None:
+        pair.reach_database_by_relay(server.port)
     world = World(random.Random(SEED), has_large=True)
     # A process that stands still in the midst of a write keeps SQLite's file locked for good.
     yield PairService(pair, world, server=server, is_paused=request.param == "files")

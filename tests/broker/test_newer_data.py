@@ -1,0 +1,111 @@
+"""Data that a newer version wrote: refused with one line and unchanged, or skipped and kept.
+
+Here a newer version is a header, or a record, with a number that this one does not know.
+"""
+
+import hashlib
+import re
+
+import pytest
+
+from broker.client import AckMode
+from broker.client.blocking import Client
+from broker.storage.open import bindings_options, messages_options
+from journal import Journal
+from tests.interop.our_broker import START_TIMEOUT_S, OurBroker
+
+REFUSED = 1
+# Of records; the highest one that has a meaning is 53.
+UNKNOWN_TYPE = 200
+# Before the bytes of a message: what reads them.
+UNKNOWN_PERSISTER = 99
+JOURNALS = {"journal": messages_options, "bindings": bindings_options}
+
+
+@pytest.fixture
+def broker(tmp_path):
+    """One that has stopped, with a message in a queue."""
+    made = OurBroker(tmp_path, options=("--queues", "orders"))
+    with Client(made.uri, user=made.USER, password=made.PASSWORD) as client:
+        client.session().producer("orders").send("kept")
+    assert made.end() == 0
+    yield made
+    made.ensure_ended()
+
+
+def contents(broker):
+    """Digests of all files that hold data."""
+    return {
+        path.relative_to(broker.folder): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (broker.folder / "data").rglob("*")
+        if path.is_file() and path.suffix in {".amq", ".bindings", ".page", ".msg"}
+    }
+
+
+def refused_start(broker):
+    """What a start says that is refused; nothing of the data has changed."""
+    before, said = contents(broker), len(broker.log())
+    broker.process = broker._broker("run", broker.folder)
+    assert broker.process.wait(START_TIMEOUT_S) == REFUSED
+    assert contents(broker) == before
+    found = broker.log()[said:]
+    assert "Traceback" not in found
+    return found
+
+
+def kept(broker):
+    """Bodies of what is in the queue."""
+    with (
+        Client(broker.uri, user=broker.USER, password=broker.PASSWORD) as client,
+        client.session(AckMode.CLIENT) as session,
+    ):
+        received = session.consumer("orders").receive(10)
+        return None if received is None else received.text
+
+
+@pytest.mark.parametrize("name", JOURNALS)
+@pytest.mark.parametrize(("at", "what"), [(3, "format version 3"), (7, "user version 1")])
+def test_another_format_is_refused_and_the_data_are_not_changed(broker, name, at, what):
+    paths = sorted((broker.folder / "data" / name).glob("activemq-*"))
+    before = {path: path.read_bytes() for path in paths}
+    for path, data in before.items():
+        path.write_bytes(data[:at] + bytes([data[at] + 1]) + data[at + 1 :])
+
+    found = refused_start(broker)
+    for path, data in before.items():
+        path.write_bytes(data)
+    broker.start()
+
+    assert len(re.findall(what, found)) == 1, found
+    assert kept(broker) == "kept"
+
+
+@pytest.mark.parametrize("name", JOURNALS)
+def test_a_record_of_an_unknown_type_is_told_of_and_stays(broker, name):
+    options = JOURNALS[name](broker.folder / "data" / name)
+    with Journal(options) as journal:
+        record_id = journal.load(lambda batch: None).max_id + 1
+        journal.add(record_id, UNKNOWN_TYPE, b"of a newer version")
+
+    broker.start()
+    found = kept(broker)
+    broker.end()
+    records = []
+    with Journal(options) as journal:
+        journal.load(records.extend)
+
+    line = re.search(rf"WARNING .*\b{record_id}\b.*unknown type {UNKNOWN_TYPE}", broker.log())
+    assert line, broker.log()[-2000:]
+    assert found == "kept"
+    assert [one.body for one in records if one.record_id == record_id] == [b"of a newer version"]
+
+
+def test_a_message_that_cannot_be_read_is_refused_with_its_place(broker):
+    options = messages_options(broker.folder / "data" / "journal")
+    with Journal(options) as journal:
+        record_id = journal.load(lambda batch: None).max_id + 1
+        journal.add(record_id, 45, bytes([UNKNOWN_PERSISTER]) + bytes(20))
+
+    found = refused_start(broker)
+
+    assert re.search(rf"\b{record_id}\b.*persister {UNKNOWN_PERSISTER}", found), found
