@@ -17,8 +17,12 @@ from tests.interop.our_broker import START_TIMEOUT_S, OurBroker
 REFUSED = 1
 # Of records; the highest one that has a meaning is 53.
 UNKNOWN_TYPE = 200
+MESSAGE = 45
 # Before the bytes of a message: what reads them.
+CORE = 1
 UNKNOWN_PERSISTER = 99
+# Version, user version and file id are 16 bytes; a leader with the checksum follows.
+HEADER = 25
 JOURNALS = {"journal": messages_options, "bindings": bindings_options}
 
 
@@ -31,6 +35,11 @@ def broker(tmp_path):
     assert made.end() == 0
     yield made
     made.ensure_ended()
+
+
+def header_of(data, at):
+    """The header with a higher number there, and without its checksum, which is optional."""
+    return data[:at] + bytes([data[at] + 1]) + data[at + 1 : 16] + bytes(HEADER - 16)
 
 
 def contents(broker):
@@ -69,7 +78,7 @@ def test_another_format_is_refused_and_the_data_are_not_changed(broker, name, at
     paths = sorted((broker.folder / "data" / name).glob("activemq-*"))
     before = {path: path.read_bytes() for path in paths}
     for path, data in before.items():
-        path.write_bytes(data[:at] + bytes([data[at] + 1]) + data[at + 1 :])
+        path.write_bytes(header_of(data, at) + data[HEADER:])
 
     found = refused_start(broker)
     for path, data in before.items():
@@ -80,12 +89,26 @@ def test_another_format_is_refused_and_the_data_are_not_changed(broker, name, at
     assert kept(broker) == "kept"
 
 
-@pytest.mark.parametrize("name", JOURNALS)
-def test_a_record_of_an_unknown_type_is_told_of_and_stays(broker, name):
-    options = JOURNALS[name](broker.folder / "data" / name)
+def added(options, user_type, body):
+    """Append a record; its id."""
     with Journal(options) as journal:
         record_id = journal.load(lambda batch: None).max_id + 1
-        journal.add(record_id, UNKNOWN_TYPE, b"of a newer version")
+        journal.add(record_id, user_type, body)
+    return record_id
+
+
+@pytest.mark.parametrize(
+    ("name", "user_type", "body", "told"),
+    [
+        ("journal", UNKNOWN_TYPE, b"of a newer version", f"unknown type {UNKNOWN_TYPE}"),
+        ("bindings", UNKNOWN_TYPE, b"of a newer version", f"unknown type {UNKNOWN_TYPE}"),
+        ("journal", MESSAGE, bytes([UNKNOWN_PERSISTER]) + bytes(20), "cannot be read here"),
+    ],
+    ids=["record", "binding", "message"],
+)
+def test_what_is_not_known_is_told_of_and_stays(broker, name, user_type, body, told):
+    options = JOURNALS[name](broker.folder / "data" / name)
+    record_id = added(options, user_type, body)
 
     broker.start()
     found = kept(broker)
@@ -94,18 +117,15 @@ def test_a_record_of_an_unknown_type_is_told_of_and_stays(broker, name):
     with Journal(options) as journal:
         journal.load(records.extend)
 
-    line = re.search(rf"WARNING .*\b{record_id}\b.*unknown type {UNKNOWN_TYPE}", broker.log())
-    assert line, broker.log()[-2000:]
+    assert re.search(rf"WARNING .*\b{record_id}\b.*{told}", broker.log()), broker.log()[-2000:]
     assert found == "kept"
-    assert [one.body for one in records if one.record_id == record_id] == [b"of a newer version"]
+    assert [one.body for one in records if one.record_id == record_id] == [body]
 
 
-def test_a_message_that_cannot_be_read_is_refused_with_its_place(broker):
+def test_a_message_that_is_not_what_it_says_is_refused_with_its_place(broker):
     options = messages_options(broker.folder / "data" / "journal")
-    with Journal(options) as journal:
-        record_id = journal.load(lambda batch: None).max_id + 1
-        journal.add(record_id, 45, bytes([UNKNOWN_PERSISTER]) + bytes(20))
+    record_id = added(options, MESSAGE, bytes([CORE]) + b"cut")
 
     found = refused_start(broker)
 
-    assert re.search(rf"\b{record_id}\b.*persister {UNKNOWN_PERSISTER}", found), found
+    assert re.search(rf"\brecord {record_id} of type {MESSAGE}\b", found), found

@@ -22,8 +22,10 @@ class OurBroker:
         options: more of `broker create`.
         starts: it is started when it is made.
         environment: variables of its processes, beside those of this one.
+        version: root of a tree of ours, built; another one than this makes the instance.
 
     Attributes:
+        version: as given; a change counts from the next start on.
         folder: of the instance.
         port: where it listens, on 127.0.0.1.
         process: that was started last.
@@ -32,8 +34,9 @@ class OurBroker:
     USER = "admin"
     PASSWORD = "secret"
 
-    def __init__(self, folder, *changes, options=(), starts=True, environment=None):
-        self._environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
+    def __init__(self, folder, *changes, options=(), starts=True, environment=None, version=ROOT):
+        self._environment = environment or {}
+        self.version = version
         self.folder = folder / "ours"
         self._log = folder / "ours.log"
         command = ["create", self.folder, "--user", self.USER, "--password", self.PASSWORD]
@@ -51,7 +54,7 @@ class OurBroker:
             return subprocess.Popen(
                 [sys.executable, "-m", "broker.cli.main", *map(str, words)],
                 cwd=self.folder.parent,
-                env=self._environment,
+                env={**os.environ, "PYTHONPATH": str(self.version), **self._environment},
                 stdout=log,
                 stderr=log,
             )

@@ -24,7 +24,7 @@ from tests.broker.history.checker import problems
 from tests.broker.history.moved_clock import MovedClock
 from tests.broker.history.test_random_service import Service
 from tests.broker.history.world import ORDERED
-from tests.interop.our_broker import OurBroker
+from tests.interop.our_broker import ROOT, OurBroker
 from tests.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ class Pair:
         folder: of both instances.
         options: of `broker create`, of both.
         changes: of broker.xml.
+        version: see OurBroker.
 
     Attributes:
         active: the one that serves.
@@ -119,7 +120,8 @@ class Pair:
 
     USER, PASSWORD = OurBroker.USER, OurBroker.PASSWORD
 
-    def __init__(self, folder: Path, options, changes):
+    def __init__(self, folder: Path, options, changes, *, version: Path = ROOT):
+        self._version = version
         self.primary, self.backup = (
             self._made(folder / role, role, options, changes) for role in ("primary", "backup")
         )
@@ -131,7 +133,7 @@ class Pair:
         folder.mkdir()
         role_options = ("--shared-store", *(("--backup",) if role == "backup" else ()))
         given = (*role_options, "--failover-on-shutdown", *options)
-        return Node(folder, *changes, options=given, starts=False)
+        return Node(folder, *changes, options=given, starts=False, version=self._version)
 
     def reach_database_by_relay(self, port):
         for node in self.nodes:
