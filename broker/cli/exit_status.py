@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker.config import ConfigError
 from broker.errors import BrokerError
+from broker.model.encoding import RecordFormatError
 from broker.security import UserError
 from journal.commands import exit_status
 
@@ -33,6 +34,8 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
 def _classify(error: Exception) -> exit_status.Failure | None:
     if isinstance(error, ConfigError | UserError):
         return exit_status.UNUSABLE, str(error)
+    if isinstance(error, RecordFormatError):
+        return exit_status.DAMAGED, f"damaged data: {error}"
     # `broker run` has no client in memory, and only one of it makes such an error.
     from broker.client.errors import ClientError
 

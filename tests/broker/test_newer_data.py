@@ -14,7 +14,8 @@ from broker.storage.open import bindings_options, messages_options
 from journal import Journal
 from tests.interop.our_broker import START_TIMEOUT_S, OurBroker
 
-REFUSED = 1
+DAMAGED = 1
+REFUSED = 2
 # Of records; the highest one that has a meaning is 53.
 UNKNOWN_TYPE = 200
 MESSAGE = 45
@@ -51,11 +52,11 @@ def contents(broker):
     }
 
 
-def refused_start(broker):
+def refused_start(broker, status=REFUSED):
     """What a start says that is refused; nothing of the data has changed."""
     before, said = contents(broker), len(broker.log())
     broker.process = broker._broker("run", broker.folder)
-    assert broker.process.wait(START_TIMEOUT_S) == REFUSED
+    assert broker.process.wait(START_TIMEOUT_S) == status
     assert contents(broker) == before
     found = broker.log()[said:]
     assert "Traceback" not in found
@@ -126,6 +127,6 @@ def test_a_message_that_is_not_what_it_says_is_refused_with_its_place(broker):
     options = messages_options(broker.folder / "data" / "journal")
     record_id = added(options, MESSAGE, bytes([CORE]) + b"cut")
 
-    found = refused_start(broker)
+    found = refused_start(broker, DAMAGED)
 
     assert re.search(rf"\brecord {record_id} of type {MESSAGE}\b", found), found
