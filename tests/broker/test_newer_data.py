@@ -43,21 +43,20 @@ def header_of(data, at):
     return data[:at] + bytes([data[at] + 1]) + data[at + 1 : 16] + bytes(HEADER - 16)
 
 
-def contents(broker):
-    """Digests of all files that hold data."""
+def contents(broker, name):
+    """Digests of a journal's files."""
     return {
         path.relative_to(broker.folder): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in (broker.folder / "data").rglob("*")
-        if path.is_file() and path.suffix in {".amq", ".bindings", ".page", ".msg"}
+        for path in (broker.folder / "data" / name).glob("activemq-*")
     }
 
 
-def refused_start(broker, status=REFUSED):
-    """What a start says that is refused; nothing of the data has changed."""
-    before, said = contents(broker), len(broker.log())
+def refused_start(broker, name, status=REFUSED):
+    """What a start says that is refused for this journal; no byte of it has changed."""
+    before, said = contents(broker, name), len(broker.log())
     broker.process = broker._broker("run", broker.folder)
     assert broker.process.wait(START_TIMEOUT_S) == status
-    assert contents(broker) == before
+    assert contents(broker, name) == before
     found = broker.log()[said:]
     assert "Traceback" not in found
     return found
@@ -81,7 +80,7 @@ def test_another_format_is_refused_and_the_data_are_not_changed(broker, name, at
     for path, data in before.items():
         path.write_bytes(header_of(data, at) + data[HEADER:])
 
-    found = refused_start(broker)
+    found = refused_start(broker, name)
     for path, data in before.items():
         path.write_bytes(data)
     broker.start()
@@ -127,6 +126,6 @@ def test_a_message_that_is_not_what_it_says_is_refused_with_its_place(broker):
     options = messages_options(broker.folder / "data" / "journal")
     record_id = added(options, MESSAGE, bytes([CORE]) + b"cut")
 
-    found = refused_start(broker, DAMAGED)
+    found = refused_start(broker, "journal", DAMAGED)
 
     assert re.search(rf"\brecord {record_id} of type {MESSAGE}\b", found), found
