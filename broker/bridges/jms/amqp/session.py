@@ -1,7 +1,8 @@
 """Sessions, receivers and senders of AMQP 1.0.
 
-Sends are confirmed one by one, and an acknowledgement once the broker has settled it. A transaction
-(part 4 of the standard) is there only where one session receives and sends.
+Sends are confirmed one by one. What was received is accepted in a transaction (part 4 of the
+standard): a broker answers its discharge, and need not answer an acceptance. Where it has no
+transactions, as RabbitMQ, it answers a flow of the link behind what was accepted before.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from proton import Delivery, Described, Endpoint, Link, Message, Terminus, symbol, ulong
 
 from broker.bridges.jms.amqp.conversion import Addressed, encoded_message, jms_message
-from broker.bridges.jms.errors import ProviderError
+from broker.bridges.jms.errors import BridgeConfigError, ProviderError
 from broker.bridges.jms.providers import DestinationKind, SessionKind
 from broker.model.routing_type import RoutingType
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AmqpReceiver", "AmqpSender", "AmqpSession"]
 
+# How long a broker without transactions may take for an answer.
+_ANSWER_S: Final = 20.0
 # Messages that the broker sends ahead.
 _PREFETCH: Final = 200
 _SELECTOR: Final = "apache.org:selector-filter:string"
@@ -65,7 +68,7 @@ class AmqpSession:
 
     def __init__(self, wire: Wire, kind: SessionKind, environment: Environment) -> None:
         self._wire = wire
-        self._is_transacted = kind is SessionKind.TRANSACTED
+        self._kind = kind
         self._environment = environment
         self._engine = wire.connection.session()
         self._engine.open()
@@ -77,8 +80,12 @@ class AmqpSession:
         self, destination: Destination, selector: str | None, subscription: Subscription | None
     ) -> AmqpReceiver:
         """Begin to receive."""
-        if self._is_transacted and self._transaction is None:
+        if await _has_transactions(self._wire):
             self._transaction = await _Coordinator.attached(self._wire, self._engine)
+        elif self._kind is SessionKind.TRANSACTED:
+            raise BridgeConfigError(
+                "source and target are one broker, which has no transactions by AMQP"
+            )
         name = f"receiver-{next(_numbers)}" if subscription is None else subscription.name
         link = self._engine.receiver(name)
         link.source.address = destination.name
@@ -126,27 +133,52 @@ class AmqpSession:
             receiver.fill()
 
     async def acknowledge(self) -> None:
-        """Accept all that was received; returns once the broker has settled it."""
-        for receiver in self._receivers:
-            await receiver.acknowledge(None)
+        """Accept all that was received; returns once that counts."""
+        await self._end_transaction()
 
     async def commit(self) -> None:
         """Make what was sent and received count."""
-        if self._transaction is None:
-            for sender in self._senders:
-                await sender.send_all(None)
-            return
-        id = await self._transaction.declared()
+        await self._end_transaction()
+
+    async def _end_transaction(self) -> None:
+        transaction = self._transaction
+        id = None if transaction is None else await transaction.declared()
         for sender in self._senders:
             await sender.send_all(id)
         for receiver in self._receivers:
             await receiver.acknowledge(id)
-        await self._transaction.committed(id)
+        if transaction is not None and id is not None:
+            await transaction.committed(id)
 
     async def close(self) -> None:
         """End it."""
         self._engine.close()
         self._wire.flush()
+
+
+async def _has_transactions(wire: Wire) -> bool:
+    """Ask a broker, in a session of its own: one without transactions may end the session.
+
+    Raises:
+        ConnectionLost: the connection has ended.
+    """
+    session = wire.connection.session()
+    wire.probes.append(session)
+    session.open()
+    link = session.sender(f"coordinator-{next(_numbers)}")
+    link.target.type = Terminus.COORDINATOR
+    link.open()
+    answered = Endpoint.REMOTE_ACTIVE | Endpoint.REMOTE_CLOSED
+    await wire.until(
+        lambda: bool(link.state & answered) or bool(session.state & Endpoint.REMOTE_CLOSED)
+    )
+    has_them = (
+        bool(link.state & Endpoint.REMOTE_ACTIVE)
+        and link.remote_target.type == Terminus.COORDINATOR
+    )
+    session.close()
+    wire.flush()
+    return has_them
 
 
 async def _attached(wire: Wire, link: EngineReceiver | EngineSender, what: str) -> None:
@@ -182,13 +214,24 @@ class AmqpReceiver:
         self._parts: list[bytes] = []
         self._given: list[Delivery] = []
         self.is_stopped = False
+        # Frames that gave credit, and answers to them.
+        self._flows = self._answers = 0
 
     def fill(self) -> None:
         """Give credit for as many as are to be sent ahead."""
         missing = _PREFETCH - self._link.credit - len(self._came)
         if not self.is_stopped and missing >= _PREFETCH // 2:
-            self._link.flow(missing)
-            self._wire.flush()
+            self._flow(missing)
+
+    def _flow(self, credit: int) -> None:
+        """Give credit, in a frame of its own."""
+        self._link.flow(credit)
+        self._flows += 1
+        self._wire.flush()
+
+    def flowed(self) -> None:
+        """Take the answer to a flow."""
+        self._answers += 1
 
     def happened(self, delivery: Delivery) -> None:
         """Take what has come of a message."""
@@ -223,7 +266,7 @@ class AmqpReceiver:
         """Accept what was given.
 
         Args:
-            transaction: that it belongs to; None returns once the broker has settled it.
+            transaction: that it belongs to; None returns once the broker has taken note of it.
         """
         given, self._given = self._given, []
         for delivery in given:
@@ -232,12 +275,23 @@ class AmqpReceiver:
             else:
                 delivery.local.data = [transaction, Described(ulong(_ACCEPTED), [])]
                 delivery.update(_TRANSACTIONAL)
-                delivery.settle()
-        if transaction is None:
-            await self._wire.until(lambda: all(one.settled for one in given))
-            for delivery in given:
-                delivery.settle()
+            delivery.settle()
+        # Before a flow, which Proton would write ahead of it.
         self._wire.flush()
+        if given and transaction is None:
+            await self._flow_answered()
+
+    async def _flow_answered(self) -> None:
+        self._flow(1)
+        asked = self._flows
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                await self._wire.until(lambda: self._answers >= asked)
+        except TimeoutError as error:
+            raise ProviderError(
+                f"the broker has no transactions, and does not answer a flow within {_ANSWER_S:.0f}"
+                " s: it is not known whether it has taken an acknowledgement"
+            ) from error
 
 
 class AmqpSender:
@@ -260,6 +314,9 @@ class AmqpSender:
         self._messages: list[bytes] = []
         self._on_way: dict[str, Delivery] = {}
         self._refusal: str | None = None
+
+    def flowed(self) -> None:
+        """Nothing: the engine has the credit."""
 
     def happened(self, delivery: Delivery) -> None:
         """Take an outcome."""

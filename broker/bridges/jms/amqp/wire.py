@@ -19,7 +19,7 @@ from broker.protocols.amqp.wrappers import give_up_where_made
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proton import Delivery
+    from proton import Delivery, Session
 
     from broker.bridges.jms.providers import Credentials
 
@@ -40,6 +40,9 @@ class EngineLink(Protocol):
     def happened(self, delivery: Delivery) -> None:
         """Something of a delivery came, or its state changed."""
 
+    def flowed(self) -> None:
+        """A flow of the link came."""
+
 
 class Wire(asyncio.Protocol):
     """See the module's text.
@@ -52,11 +55,13 @@ class Wire(asyncio.Protocol):
     Attributes:
         connection: of the engine.
         links: who is told of deliveries, by the link's name.
+        probes: sessions that the broker may end.
         lost: why the connection has ended; None while it works.
     """
 
     def __init__(self, host: str, container: str, credentials: Credentials) -> None:
         self.links: dict[str, EngineLink] = {}
+        self.probes: list[Session] = []
         self.lost: ConnectionLost | None = None
         self._loop = asyncio.get_running_loop()
         self._waiting: set[asyncio.Future[None]] = set()
@@ -123,6 +128,10 @@ class Wire(asyncio.Protocol):
                 link = self.links.get(delivery.link.name)
                 if link is not None:
                     link.happened(delivery)
+            elif kind is Event.LINK_FLOW:
+                flowing = self.links.get(event.link.name)
+                if flowing is not None:
+                    flowing.flowed()
             elif kind is Event.CONNECTION_REMOTE_CLOSE:
                 self.fail(_told("the broker closed the connection", self.connection))
             elif kind in _ENDED:
@@ -136,6 +145,8 @@ class Wire(asyncio.Protocol):
                 one.set_result(None)
 
     def _endpoint_ended(self, event: Any) -> None:  # noqa: ANN401 - Proton's.
+        if event.session in self.probes:
+            return
         endpoint, what = event.session, "session"
         if event.type is not Event.SESSION_REMOTE_CLOSE:
             endpoint = event.link
