@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from benchmarks.peers.process import Process, refuse_database
@@ -10,6 +11,8 @@ from tests.interop.fetched import cache_folder, compiled, jars_of, tool
 from tests.servers import free_port
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.servers import Database
 
 JAVA = Path(__file__).parent / "java" / "classic"
@@ -20,15 +23,27 @@ SCHEMES = {"amqp": "amqp", "mqtt": "mqtt", "stomp": "stomp", "openwire": "tcp"}
 CONNECTOR = "{scheme}://127.0.0.1:{port}?maximumConnections=1000&wireFormat.maxFrameSize=104857600"
 
 
+def _cache() -> Path:
+    return cache_folder("classic", [POM, SOURCE])
+
+
+def jars() -> Path:
+    """Folder of the broker's jars, its JMS client's among them.
+
+    Raises:
+        PeerUnavailableError: no Maven, or Maven Central cannot be reached.
+    """
+    return jars_of(POM, _cache() / "jars")
+
+
 def class_path() -> str:
     """Our program over the broker's jars.
 
     Raises:
         PeerUnavailableError: no Java or Maven, or Maven Central cannot be reached.
     """
-    folder = cache_folder("classic", [POM, SOURCE])
-    jars = f"{jars_of(POM, folder / 'jars')}/*"
-    return f"{compiled([SOURCE], jars, folder / 'classes')}:{jars}"
+    all_of_them = f"{jars()}/*"
+    return f"{compiled([SOURCE], all_of_them, _cache() / 'classes')}:{all_of_them}"
 
 
 class Classic(Process):
@@ -37,20 +52,33 @@ class Classic(Process):
     Args:
         folder: where it keeps everything.
         protocol: whose port is to be `port`; a name of SCHEMES.
+        ports: of an earlier one on this folder, to be taken again; None takes free ones.
+        memory: of its JVM.
+        more: parameters of the connectors' URIs, by the names of SCHEMES.
 
     Attributes:
         ports: where it listens, by the names of SCHEMES.
     """
 
-    def __init__(self, folder: Path, protocol: str = "openwire") -> None:
-        self.ports = {name: free_port() for name in SCHEMES}
+    def __init__(
+        self,
+        folder: Path,
+        protocol: str = "openwire",
+        ports: dict[str, int] | None = None,
+        memory: str = "2g",
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.ports = ports or {name: free_port() for name in SCHEMES}
         connectors = [
-            CONNECTOR.format(scheme=scheme, port=self.ports[name])
+            CONNECTOR.format(scheme=scheme, port=self.ports[name]) + more.get(name, "")
             for name, scheme in SCHEMES.items()
         ]
         # It begins to speak first: a length, the type of WIREFORMAT_INFO, its magic.
         super().__init__(
-            [tool("java"), "-Xmx2g", "-cp", class_path(), "RunClassic", str(folder), *connectors],
+            [
+                *(tool("java"), f"-Xmx{memory}", "-cp", class_path(), "RunClassic"),
+                *(str(folder), *connectors),
+            ],
             self.ports["openwire"],
             folder / "log",
             greeting=b"\0\0",

@@ -77,6 +77,11 @@ class Process:
         if self._behind is not None:
             subprocess.run(self._behind, check=False, capture_output=True)
 
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._process.kill()
+        self._process.wait(START_TIMEOUT_S)
+
 
 def _answers(port: int, hello: bytes, greeting: bytes) -> bool:
     try:

@@ -125,17 +125,21 @@ def _encode(content: Content) -> tuple[int, bytes]:
     return MessageType.STREAM, encode_stream(content)
 
 
-def read_content(message: Message, body: bytes) -> object:
+def read_content(type: int, body: bytes) -> object:
     """Give what `make_message` was given: text, bytes, a dict or a list.
+
+    Args:
+        type: of the message.
+        body: unpacked.
 
     Raises:
         RecordFormatError: the body is not what the type says.
     """
-    if message.type == MessageType.TEXT:
+    if type == MessageType.TEXT:
         return decode_text(body)
-    if message.type == MessageType.MAP:
+    if type == MessageType.MAP:
         return decode_map(body)
-    if message.type == MessageType.STREAM:
+    if type == MessageType.STREAM:
         return decode_stream(body)
     return body
 

@@ -109,7 +109,7 @@ class Delivery:
 
     def content(self, body: bytes | None = None) -> object:
         """Give the content; `body` where it was read in parts."""
-        return read_content(self.message, unpacked(self.message) if body is None else body)
+        return read_content(self.message.type, unpacked(self.message) if body is None else body)
 
 
 class ConsumerState:

@@ -64,6 +64,11 @@ provider = "stomp"
 url = "stomp://127.0.0.1:1"
 queue = "q"
 """,
+    "amqp": """
+provider = "amqp"
+url = "amqp://127.0.0.1:1"
+queue = "q"
+""",
 }
 
 

@@ -1,4 +1,4 @@
-"""RabbitMQ of the system, run in a process of its own with its STOMP plugin, on ports of ours."""
+"""RabbitMQ of the system, in a process of its own, on ports of ours; with STOMP and AMQP 1.0."""
 
 import os
 import shutil
@@ -21,15 +21,17 @@ class RabbitMq:
 
     Attributes:
         stomp_port: where it speaks STOMP, on 127.0.0.1; user and password are guest.
+        amqp_port: where it speaks AMQP 1.0, likewise.
     """
 
     def __init__(self, folder):
         if not SERVER.exists() or shutil.which("erl") is None:
             raise PeerUnavailableError(f"no RabbitMQ at {SERVER}")
         self.stomp_port = free_port()
+        self.amqp_port = free_port()
         # Of epmd, which the node starts and leaves running.
         self._names_port = str(free_port())
-        (folder / "plugins").write_text("[rabbitmq_stomp].\n")
+        (folder / "plugins").write_text("[rabbitmq_stomp,rabbitmq_amqp1_0].\n")
         (folder / "rabbitmq.conf").write_text(
             f"stomp.listeners.tcp.1 = 127.0.0.1:{self.stomp_port}\n"
         )
@@ -38,7 +40,7 @@ class RabbitMq:
             "HOME": str(folder),
             "RABBITMQ_NODENAME": name,
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
-            "RABBITMQ_NODE_PORT": str(free_port()),
+            "RABBITMQ_NODE_PORT": str(self.amqp_port),
             "RABBITMQ_DIST_PORT": str(free_port()),
             "RABBITMQ_MNESIA_BASE": str(folder),
             "RABBITMQ_LOG_BASE": str(folder),
@@ -56,9 +58,8 @@ class RabbitMq:
             )
         end_s = time.monotonic() + START_S
         while time.monotonic() < end_s and self._process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.stomp_port)) == 0:
-                    return
+            if _listens(self.stomp_port) and _listens(self.amqp_port):
+                return
             time.sleep(0.2)
         self.kill()
         raise PeerUnavailableError(f"RabbitMQ: {(folder / 'out').read_text()[-500:]}")
@@ -71,3 +72,8 @@ class RabbitMq:
         if epmd is not None:
             command = [epmd, "-port", self._names_port, "-kill"]
             subprocess.run(command, capture_output=True, timeout=START_S, check=False)
+
+
+def _listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -3,6 +3,7 @@
 core     `url`, or vm:// in a running broker                    broker/bridges/jms/core
 jms      `jars`, `connection-factory`, `[side.jndi]`            broker/bridges/jms/jndi
 stomp    `url`, by stomp.py                                     broker/bridges/jms/stomp
+amqp     `url`, by python-qpid-proton                           broker/bridges/jms/amqp
 a.b:c    a callable of the operator's, given the settings of the side
 """
 
@@ -28,6 +29,7 @@ __all__ = ["connection_factory_factory", "make_bridge"]
 _TYPES: Final = {
     "jms": ("broker.bridges.jms.jndi.factory", "jndi_factory"),
     "stomp": ("broker.bridges.jms.stomp.factory", "stomp_factory"),
+    "amqp": ("broker.bridges.jms.amqp.factory", "amqp_factory"),
 }
 
 

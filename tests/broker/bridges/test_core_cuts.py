@@ -74,18 +74,22 @@ async def every_point(size, step):
             return len(points), cuts, wrong
 
 
-def test_some_cuts_lose_and_double_nothing():
+def tell(figures, points, cuts, wrong):
+    figures("core bridge", fault_points=points, faults_that_came=cuts, wrong=len(wrong))
+
+
+def test_some_cuts_lose_and_double_nothing(figures):
     points, cuts, wrong = asyncio.run(every_point(QUICK, STEP))
 
-    print(f"core bridge: {points} fault points, {cuts} cut, {len(wrong)} wrong")
+    tell(figures, points, cuts, wrong)
     assert wrong == []
     assert cuts > points / 2
 
 
 @pytest.mark.slow
-def test_a_cut_at_every_frame_loses_and_doubles_nothing(effort):
+def test_a_cut_at_every_frame_loses_and_doubles_nothing(effort, figures):
     points, cuts, wrong = asyncio.run(every_point(WHOLE, max(1, 100 // effort(100, least=10))))
 
-    print(f"core bridge: {points} fault points, {cuts} cut, {len(wrong)} wrong")
+    tell(figures, points, cuts, wrong)
     assert wrong == []
     assert cuts > points / 2

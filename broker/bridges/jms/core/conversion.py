@@ -22,6 +22,7 @@ from broker.client.content import (
     read_content,
     unpacked,
 )
+from broker.model.encoding import BodyReader, BodyWriter
 from broker.model.message import Message
 from broker.model.message_types import MessageType
 from broker.model.properties import Property, PropertyType
@@ -31,7 +32,14 @@ if TYPE_CHECKING:
     from broker.client.aio.received import AsyncReceived
     from broker.model.routing_type import RoutingType
 
-__all__ = ["core_message", "jms_message"]
+__all__ = [
+    "GROUPS",
+    "body_kind",
+    "content_of_body",
+    "core_message",
+    "jms_message",
+    "made_message",
+]
 
 JMS_TYPE: Final = "JMSType"
 ROUTING_TYPE: Final = "_AMQ_ROUTING_TYPE"
@@ -65,9 +73,7 @@ async def jms_message(received: AsyncReceived, queue: str) -> JMSMessage:
     """
     core = received.message
     found = JMSMessage(
-        kind=_KINDS.get(MessageType(core.type), BodyKind.BYTES)
-        if core.type in _NUMBERS
-        else BodyKind.BYTES,
+        kind=body_kind(core.type),
         message_id=_jms_id(core.user_id),
         correlation_id=core.correlation_id,
         reply_to=core.reply_to,
@@ -112,9 +118,34 @@ def _whole(stream: StreamedBody) -> bytes:
     return stream.read(-1)
 
 
+def body_kind(type: int) -> BodyKind:
+    """Give what a body is.
+
+    Args:
+        type: a MessageType, or a number that is none.
+    """
+    return _KINDS[MessageType(type)] if type in _NUMBERS else BodyKind.BYTES
+
+
 def _body(core: Message, data: bytes) -> Body:
-    content = read_content(core, data)
-    if core.type == MessageType.DEFAULT:
+    return content_of_body(core.type, data)
+
+
+def content_of_body(type: int, data: bytes) -> Body:
+    """Give the content of a body.
+
+    Args:
+        type: a MessageType, or a number that is none.
+        data: as a Core message of that type has it, unpacked.
+
+    Raises:
+        RecordFormatError: the body is not what the type says.
+    """
+    if type == MessageType.OBJECT:
+        reader = BodyReader(data)
+        return reader.read_sized_bytes() if reader.remaining else None
+    content = read_content(type, data)
+    if type == MessageType.DEFAULT:
         return content if isinstance(content, bytes) and content else None
     assert content is None or isinstance(content, str | bytes | dict | list)
     return content
@@ -141,7 +172,7 @@ def core_message(message: JMSMessage, routing: RoutingType, user_id: bytes) -> M
         TypeError: a body or a property that no Core message can hold.
     """
     native = message.native
-    core = native if isinstance(native, Message) else _made(message)
+    core = native if isinstance(native, Message) else made_message(message)
     core.user_id = user_id
     core.expiration = message.expiration_ms
     core.routing_type = routing
@@ -153,9 +184,19 @@ def core_message(message: JMSMessage, routing: RoutingType, user_id: bytes) -> M
     return core
 
 
-def _made(message: JMSMessage) -> Message:
+def made_message(message: JMSMessage) -> Message:
+    """Give a new Core message of what a message of any provider has, without an address.
+
+    Raises:
+        TypeError: a body or a property that no Core message can hold.
+    """
+    content = message.content()
+    if message.kind is BodyKind.OBJECT:
+        writer = BodyWriter()
+        writer.write_sized_bytes(content if isinstance(content, bytes) else b"")
+        content = writer.getvalue()
     core = make_message(
-        message.content(),
+        content,
         durable=message.durable,
         priority=message.priority,
         correlation_id=message.correlation_id,

@@ -42,7 +42,7 @@ _SETTINGS: Final = {
 }
 _PACKAGES: Final = ("jakarta.jms", "javax.jms")
 # Constants of the interfaces, which are the same in both packages.
-_AUTO, _CLIENT, _TRANSACTED = 1, 2, 0
+_AUTO, _TRANSACTED = 1, 0
 _DELIVERY_MODES: Final = {False: 1, True: 2}
 _TM_SUCCESS, _TM_FAIL = 0x4000000, 0x20000000
 _TM_WHOLE_SCAN: Final = 0x1000000 | 0x800000
@@ -177,15 +177,24 @@ class JndiConnection:
         self.lost = ConnectionLost(str(error.toString()))
 
     def session(self, kind: SessionKind) -> JndiSession:
-        """Give a session; see `Connection`."""
+        """Give a session; see `Connection`.
+
+        Of what JMS has, a commit alone returns once the provider has done its work. Clients of both
+        Artemis and ActiveMQ Classic write an acknowledgement, or a non-durable message, and do not
+        wait for an answer. So these sessions are transacted. Where duplicate ids are kept, sends
+        are not: there a known id would undo what else is in the transaction.
+        """
         if kind is SessionKind.TWO_PHASE:
             connection = self._connected(self._factory.createXAConnection, None)
             xa = self._java("a session", connection.createXASession)
             return JndiSession(self, connection, xa, xa.getXAResource())
-        mode = {SessionKind.AUTO: _AUTO, SessionKind.CLIENT: _CLIENT}.get(kind, _TRANSACTED)
-        is_transacted = kind is SessionKind.TRANSACTED
+        is_auto = kind is SessionKind.AUTO
+        is_transacted = not (is_auto and self.capabilities.keeps_duplicate_ids)
+        mode = _TRANSACTED if is_transacted else _AUTO
         made = self._java("a session", lambda: self._connection.createSession(is_transacted, mode))
-        return JndiSession(self, self._connection, made, None)
+        return JndiSession(
+            self, self._connection, made, None, commits_sends=is_auto and is_transacted
+        )
 
     def destination(self, destination: Destination) -> Any:
         """Look a destination up."""
@@ -218,16 +227,23 @@ class JndiSession:
         java_connection: of Java.
         session: of Java.
         resource: XAResource; None without.
+        commits_sends: a transaction of the session makes sends sure, and the bridge has none.
     """
 
     def __init__(
-        self, connection: JndiConnection, java_connection: Any, session: Any, resource: Any
+        self,
+        connection: JndiConnection,
+        java_connection: Any,
+        session: Any,
+        resource: Any,
+        *,
+        commits_sends: bool = False,
     ) -> None:
         self._connection = connection
         self._java_connection = java_connection
         self._session = session
         self._resource = resource
-        self._receivers: list[JndiReceiver] = []
+        self._commits_sends = commits_sends
 
     def receiver(
         self, destination: Destination, selector: str | None, subscription: Subscription | None
@@ -235,18 +251,20 @@ class JndiSession:
         """Begin to receive."""
         session, call = self._session, self._connection.call
         java = self._connection.destination(destination)
+        # Without a selector there is none among the arguments: ActiveMQ Classic's session has a
+        # method of its own that may take a null in its place.
         if subscription is not None and destination.kind is DestinationKind.TOPIC:
+            more: tuple[object, ...] = () if selector is None else (selector, False)
             consumer = call(
                 f"subscription {subscription.name!r}",
-                lambda: session.createDurableSubscriber(java, subscription.name, selector, False),
+                lambda: session.createDurableSubscriber(java, subscription.name, *more),
             )
         else:
+            more = () if selector is None else (selector,)
             consumer = call(
-                f"consumer of {destination}", lambda: session.createConsumer(java, selector)
+                f"consumer of {destination}", lambda: session.createConsumer(java, *more)
             )
-        made = JndiReceiver(self._connection, consumer)
-        self._receivers.append(made)
-        return made
+        return JndiReceiver(self._connection, consumer)
 
     def sender(self, destination: Destination) -> JndiSender:
         """Give what sends there."""
@@ -254,7 +272,8 @@ class JndiSession:
         producer = self._connection.call(
             f"producer for {destination}", lambda: self._session.createProducer(java)
         )
-        return JndiSender(self._connection, self._session, producer)
+        commit = self.commit if self._commits_sends else None
+        return JndiSender(self._connection, self._session, producer, commit)
 
     def stop(self) -> None:
         """Let no further message be delivered."""
@@ -266,8 +285,7 @@ class JndiSession:
 
     def acknowledge(self) -> None:
         """Acknowledge all that was received."""
-        for receiver in self._receivers:
-            receiver.acknowledge()
+        self.commit()
 
     def commit(self) -> None:
         """Commit."""
@@ -349,23 +367,13 @@ class JndiReceiver:
     def __init__(self, connection: JndiConnection, consumer: Any) -> None:
         self._connection = connection
         self._consumer = consumer
-        self._last: Any = None
 
     def receive(self, timeout_s: float) -> JMSMessage | None:
         """Give the next message."""
         # 0 would wait for ever.
         wait_ms = max(1, round(timeout_s * 1000))
         message = self._connection.call("receiving", lambda: self._consumer.receive(wait_ms))
-        if message is None:
-            return None
-        self._last = message
-        return self._connection.conversion.received(message)
-
-    def acknowledge(self) -> None:
-        """Acknowledge it, and all of its session before it."""
-        last, self._last = self._last, None
-        if last is not None:
-            self._connection.call("acknowledging", last.acknowledge)
+        return None if message is None else self._connection.conversion.received(message)
 
 
 class JndiSender:
@@ -375,15 +383,23 @@ class JndiSender:
         connection: that it belongs to.
         session: of Java.
         producer: of Java.
+        commit: makes what was sent sure; None if the bridge commits, or each send is by itself.
     """
 
-    def __init__(self, connection: JndiConnection, session: Any, producer: Any) -> None:
+    def __init__(
+        self,
+        connection: JndiConnection,
+        session: Any,
+        producer: Any,
+        commit: Callable[[], None] | None,
+    ) -> None:
         self._connection = connection
         self._session = session
         self._producer = producer
+        self._commit = commit
 
     def send(self, message: JMSMessage) -> None:
-        """Send; outside of a transaction it is stored when this returns."""
+        """Send; outside of a transaction a durable one is stored when this returns."""
         java = self._connection.conversion.sent(message, self._session)
         ttl_ms = 0
         if message.expiration_ms:
@@ -395,4 +411,6 @@ class JndiSender:
         )
 
     def confirmed(self) -> None:
-        """Nothing: `send()` waits."""
+        """Commit, where that confirms."""
+        if self._commit is not None:
+            self._commit()

@@ -4,7 +4,7 @@
         proxy.cut_at(UP, 12, is_passed=True)    # the 12th frame to the broker arrives; a reset
 
 Frames are counted over all connections, those of one kind if one is given. The cut comes once;
-connections afterwards go through.
+connections afterwards go through. `late_at` holds a frame, and what is behind it, back for a while.
 """
 
 import asyncio
@@ -28,8 +28,22 @@ class CuttingProxy:
         self._cut = None
         self._kind = None
         self._on_cut = None
+        self._late_s = None
+        self._flows = asyncio.Event()
+        self._flows.set()
         self.counts = {UP: 0, DOWN: 0}
         self.has_cut = False
+
+    def late_at(self, direction, number, late_s):
+        """Hold back everything, in both directions, from the frame of this number on.
+
+        Args:
+            direction: UP or DOWN.
+            number: of the frame, from 1, counted from now on.
+            late_s: for so many seconds.
+        """
+        self.cut_at(direction, number, is_passed=True)
+        self._late_s = late_s
 
     def cut_at(self, direction, number, *, is_passed, kind=None, on_cut=None):
         """Reset the connection at the frame of this number, from 1, counted from now on.
@@ -45,6 +59,7 @@ class CuttingProxy:
         self.has_cut = False
         self._kind = kind
         self._on_cut = on_cut
+        self._late_s = None
         self._cut = (direction, number, is_passed)
 
     async def __aenter__(self):
@@ -100,10 +115,17 @@ class CuttingProxy:
                 self.has_cut = True
                 if self._on_cut is not None:
                     self._on_cut()
+                if self._late_s is not None:
+                    self._flows.clear()
+                    await asyncio.sleep(self._late_s)
+                    self._flows.set()
+                    writer.write(head + body)
+                    continue
                 if is_passed:
                     writer.write(head + body)
                     await writer.drain()
                     # The socket has it; a reset would drop what the kernel has not sent yet.
                     await asyncio.sleep(0.002)
                 return
+            await self._flows.wait()
             writer.write(head + body)

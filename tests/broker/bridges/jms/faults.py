@@ -1,6 +1,7 @@
 """A bridge between two brokers in the test's event loop, cut at every frame in turn.
 
-A fault point is: which connection, which direction, which frame, and whether it still arrives. At
+A fault point is: which connection, which direction, which frame, and what becomes of it: it is cut
+before it (False), behind it (True), or everything stands still from it on for a while (seconds). At
 each of them a batch is moved; then the bridge goes on until the source is empty.
 """
 
@@ -26,6 +27,8 @@ from tests.broker.bridges.jms.cutting import DOWN, UP, CuttingProxy
 
 QUICK, WHOLE = 8, 36  # Messages of a run; two batches.
 WAIT_S = 20
+# How long a side that answers late takes.
+LATE_S = 0.1
 QUEUE = "q"
 
 WAYS = {
@@ -120,16 +123,20 @@ class World:
 
     async def run(self, point):
         """Move a batch with one fault; give what became of it."""
-        side, direction, number, is_passed = point
+        side, direction, number, kind = point
         self.run_count += 1
         sent = [f"{self.run_count}-{index}" for index in range(self.size)]
         producer = self.sessions["source"].producer(QUEUE)
         for text in sent:
             await producer.send(text)
-        self.proxies[side].cut_at(direction, number, is_passed=is_passed)
+        late_s = 0.0 if isinstance(kind, bool) else kind
+        if late_s:
+            self.proxies[side].late_at(direction, number, late_s)
+        else:
+            self.proxies[side].cut_at(direction, number, is_passed=kind)
         engine = self.engine()
         engine.start()
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(WAIT_S + 2 * late_s):
             while self.left("source") or engine.counters.in_doubt:  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
             await engine.stop()
@@ -161,15 +168,17 @@ class World:
         return counts
 
 
-async def every_point(way, folder, step=1, size=QUICK, until=lambda outcome: False):
+async def every_point(
+    way, folder, step=1, size=QUICK, until=lambda outcome: False, kinds=(False, True)
+):
     """Run at every `step`-th fault point, up to an outcome if it comes; give the outcomes."""
     outcomes = []
     async with World(way, folder, size).opened() as world:
         points = [
-            (side, direction, number, is_passed)
+            (side, direction, number, kind)
             for (side, direction), count in (await world.frames()).items()
             for number in range(1, count + 1)
-            for is_passed in (False, True)
+            for kind in kinds
         ]
         for point in points[::step]:
             outcomes.append(await world.run(point))

@@ -8,10 +8,19 @@ import pytest
 
 from broker.bridges.jms import coordinator, transfers
 from broker.bridges.jms.transactions import Role
-from tests.broker.bridges.jms.faults import MAY_DOUBLE, MAY_LOSE, WAYS, WHOLE, every_point
+from tests.broker.bridges.jms.faults import (
+    LATE_S,
+    MAY_DOUBLE,
+    MAY_LOSE,
+    WAYS,
+    WHOLE,
+    every_point,
+)
 
 # Every so many fault points in the quick test.
 STEP = 15
+# Points of a partition, of each quality, and how long it lasts.
+PARTITION_STEP, PARTITION_S = 60, 30
 
 
 @pytest.fixture(autouse=True)
@@ -20,11 +29,15 @@ def _quiet(caplog):
     caplog.set_level(logging.ERROR, "broker")
 
 
-def told(way, outcomes):
-    lost = sum(bool(one.lost) for one in outcomes)
-    doubled = sum(bool(one.doubled) for one in outcomes)
-    cut = sum(one.has_cut for one in outcomes)
-    return f"{way}: {len(outcomes)} fault points, {cut} cut, {lost} lost, {doubled} doubled"
+def tell(figures, way, outcomes):
+    """Print what came of a quality at the end of the run."""
+    figures(
+        f"JMS bridge, {way}",
+        fault_points=len(outcomes),
+        faults_that_came=sum(one.has_cut for one in outcomes),
+        lost_one=sum(bool(one.lost) for one in outcomes),
+        doubled_one=sum(bool(one.doubled) for one in outcomes),
+    )
 
 
 def wrong(way, outcomes):
@@ -32,26 +45,50 @@ def wrong(way, outcomes):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_some_fault_points(way, tmp_path):
+def test_some_fault_points(way, tmp_path, figures):
     outcomes = asyncio.run(every_point(way, tmp_path, STEP))
 
-    print(told(way, outcomes))
+    tell(figures, way, outcomes)
     assert wrong(way, outcomes) == []
     assert sum(one.has_cut for one in outcomes) > len(outcomes) / 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-def test_every_fault_point(way, tmp_path, effort):
+def test_every_fault_point(way, tmp_path, effort, figures):
     """Each that a batch has, at full effort: over 1,000 of all qualities together."""
     step = max(1, 100 // effort(100, least=33))
     outcomes = asyncio.run(every_point(way, tmp_path, step, size=WHOLE))
 
-    print(told(way, outcomes))
+    tell(figures, way, outcomes)
     assert wrong(way, outcomes) == []
     # What a quality allows does happen: the faults are real ones.
     assert any(one.lost for one in outcomes) == (way in MAY_LOSE)
     assert any(one.doubled for one in outcomes) == (way in MAY_DOUBLE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_a_side_that_answers_late(way, tmp_path, effort, figures):
+    """Nothing is lost or doubled, with any quality: nothing has failed."""
+    step = max(1, 100 // effort(100, least=3))
+    outcomes = asyncio.run(every_point(way, tmp_path, step, kinds=(LATE_S,)))
+
+    tell(figures, f"{way}, late answers", outcomes)
+    assert [one for one in outcomes if one.lost or one.doubled] == []
+    assert any(one.has_cut for one in outcomes)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("way", WAYS)
+def test_partitions(way, tmp_path, figures):
+    outcomes = asyncio.run(
+        every_point(way, tmp_path, PARTITION_STEP, size=WHOLE, kinds=(PARTITION_S,))
+    )
+
+    tell(figures, f"{way}, partitions of {PARTITION_S} s", outcomes)
+    assert wrong(way, outcomes) == []
+    assert any(one.has_cut for one in outcomes)
 
 
 # --- planted faults: each is found ----------------------------------------------------------------

@@ -127,7 +127,7 @@ def wait_until_empty(parties):
 @pytest.mark.slow
 @pytest.mark.parametrize("party", ["source", "target", "bridge"])
 @pytest.mark.parametrize("way", WAYS)
-def test_killed_again_and_again(tmp_path, effort, way, party):
+def test_killed_again_and_again(tmp_path, effort, figures, way, party):
     count = effort(COUNT, least=LEAST)
     chance = random.Random(f"{way} {party}")
     parties = Parties(tmp_path, way)
@@ -156,6 +156,12 @@ def test_killed_again_and_again(tmp_path, effort, way, party):
 
     lost = [number for number in range(count) if not found[str(number)]]
     doubled = [content for content, count in found.items() if count > 1]
-    print(f"{way}, {party} killed {kills} times: {len(lost)} lost, {len(doubled)} doubled")
+    figures(
+        f"JMS bridge, {way}, {party} killed",
+        fault_points=kills,
+        messages=count,
+        lost=len(lost),
+        doubled=len(doubled),
+    )
     assert lost == [] or way in MAY_LOSE
     assert doubled == [] or way in MAY_DOUBLE

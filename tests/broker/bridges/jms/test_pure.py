@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from broker.bridges.jms.batch import Batch
+from broker.bridges.jms.core.conversion import content_of_body, made_message
 from broker.bridges.jms.errors import BridgeConfigError, QualityOfServiceError
 from broker.bridges.jms.message import ID_LISTS, BodyKind, JMSMessage, extended_ids, first_id
 from broker.bridges.jms.mode import Mode, batch_size_for, choose_mode
@@ -18,6 +19,17 @@ ONCE = QualityOfService.ONCE_AND_ONLY_ONCE
 CORE = Capabilities(node_id="n", names_messages=True, keeps_duplicate_ids=True, two_phase=True)
 PLAIN = Capabilities()
 XA = Capabilities(two_phase=True)
+
+
+JAVA = b"\xac\xed\x00\x05t\x00\x02hi"
+
+
+def test_an_object_of_core_is_its_bytes_alone():
+    """Core's layout has their number before them."""
+    core = made_message(JMSMessage(kind=BodyKind.OBJECT, body=JAVA))
+
+    assert bytes(core.body) == len(JAVA).to_bytes(4, "big") + JAVA
+    assert content_of_body(core.type, bytes(core.body)) == JAVA
 
 
 def message():
