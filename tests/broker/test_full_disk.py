@@ -10,7 +10,7 @@ import pytest
 from journal.options import JournalType
 from tests.broker.serve import BrokerProcess
 from tests.broker.wire_client import Refused, WireClient
-from tests.crash.small_disk import FILE_SYSTEMS, fill, small_disk
+from tests.crash.small_disk import SYSTEMS_AND_KINDS, fill, small_disk
 
 FILE_SIZE = 512 << 10
 # For the first files of the bindings, which have 1 MiB each, and some of the messages.
@@ -112,8 +112,7 @@ def test_a_broker_starts_and_is_drained_with_zero_bytes_free(tmp_path, system, m
 
 @pytest.mark.slow
 @pytest.mark.parametrize("max_messages", [-1, PAGED], ids=["journal", "pages"])
-@pytest.mark.parametrize("kind", JournalType)
-@pytest.mark.parametrize("system", FILE_SYSTEMS)
+@pytest.mark.parametrize(("system", "kind"), SYSTEMS_AND_KINDS)
 def test_a_broker_of_any_kind_of_io_is_drained(tmp_path, system, kind, max_messages):
     with small_disk(system, tmp_path) as mount:
         drain_under_kills(mount, kind, max_messages)

@@ -8,11 +8,24 @@ import subprocess
 
 import pytest
 
+from journal.options import JournalType
+
 SIZE_MIB = 64
 # What mkfs.xfs makes without asking for more: newer versions refuse less than 300 MB, unless they
 # believe that xfs's own tests call them, which set these.
 XFS_TESTS = {"TEST_DIR": "small", "TEST_DEV": "small", "QA_CHECK_FS": "small"}
 FILE_SYSTEMS = ("ext4", "xfs", "tmpfs")
+# Each file system with each kind of I/O. `make test-all` has every one of both, `make soak` all.
+_OF_TEST_ALL = {
+    *(("ext4", kind) for kind in JournalType),
+    ("xfs", JournalType.IO_URING),
+    ("tmpfs", JournalType.ASYNCIO),
+}
+SYSTEMS_AND_KINDS = [
+    pytest.param(system, kind, marks=() if (system, kind) in _OF_TEST_ALL else pytest.mark.soak)
+    for system in FILE_SYSTEMS
+    for kind in JournalType
+]
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import pytest
 
 from journal.options import JournalType
 from tests.crash.full_disk_run import FILE_SIZE
-from tests.crash.small_disk import FILE_SYSTEMS, fill, small_disk
+from tests.crash.small_disk import FILE_SYSTEMS, SYSTEMS_AND_KINDS, fill, small_disk
 
 ROOT = Path(__file__).resolve().parents[2]
 # Bytes that the ballast leaves before the journal has anything to do, so that it ends up with a
@@ -149,8 +149,7 @@ def test_a_journal_opens_and_is_drained_with_zero_bytes_free(tmp_path, system):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", JournalType)
-@pytest.mark.parametrize("system", FILE_SYSTEMS)
+@pytest.mark.parametrize(("system", "kind"), SYSTEMS_AND_KINDS)
 def test_kills_on_a_full_disk_lose_and_bring_back_nothing(tmp_path, system, kind, effort, figures):
     levels = LEVELS[: effort(len(LEVELS))]
     figures("ballast levels on full disks", levels=len(levels))

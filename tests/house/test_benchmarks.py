@@ -28,6 +28,10 @@ SPARK = {
     "bench_pipeline_jobs --size 1M --only audit": r"audit +\d+\.\d s",
     "bench_pipeline_large --gigabytes 0.01": r"local\[2\] +\d",
 }
+# Each starts Spark several times: one of them is enough for `make test-all`.
+SPARK_PARAMS = [
+    pytest.param(words, marks=() if "jobs" in words else pytest.mark.soak) for words in SPARK
+]
 
 
 def run(words):
@@ -57,7 +61,7 @@ def test_one_of_sql_prints_its_figures(words):
     assert re.search(SQL[words], run(words))
 
 
-@pytest.mark.parametrize("words", SPARK, ids=name_of)
+@pytest.mark.parametrize("words", SPARK_PARAMS, ids=name_of)
 def test_one_of_spark_prints_its_figures(words, tmp_path):
     pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
     if shutil.which("java") is None:

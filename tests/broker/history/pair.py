@@ -248,13 +248,21 @@ class PairService(Service):
         world: of the clients.
         server: of the database, where a primary that stands still loses its place; None of files.
         is_paused: who serves stands still now and then, and keeps its place.
+        has_one_clock: both are on one machine, as with SQLite, which takes the time from there.
     """
 
     def __init__(
-        self, pair: Pair, world: World, *, server: Server | None = None, is_paused: bool = False
+        self,
+        pair: Pair,
+        world: World,
+        *,
+        server: Server | None = None,
+        is_paused: bool = False,
+        has_one_clock: bool = False,
     ):
         super().__init__(pair, world, is_kept=True)
         self._server = server
+        self._has_one_clock = has_one_clock
         disturbances = [self._cut_off_clients, self._step_clock]
         counted = ["client_cuts", "clock_steps"]
         if is_paused:
@@ -311,11 +319,13 @@ class PairService(Service):
         relay.resume()
 
     async def _step_clock(self):
-        """The clock of one of the two machines is wrong by an hour from now on, or right again."""
+        """The clock of a machine is wrong by an hour from now on, or right again."""
         pair, seeded = self.broker, self.world.seeded
         self.runs["clock_steps"] += 1
-        clock = seeded.choice(pair.nodes).clock
-        clock.step_to(0 if clock.moved_by_s else seeded.choice(STEPS_S))
+        stepped = pair.nodes if self._has_one_clock else (seeded.choice(pair.nodes),)
+        seconds = 0 if stepped[0].clock.moved_by_s else seeded.choice(STEPS_S)
+        for node in stepped:
+            node.clock.step_to(seconds)
         # Longer than a lease: who serves keeps its place.
         await asyncio.sleep(PAUSE_S)
         if pair.active.has_ended():

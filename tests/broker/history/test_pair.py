@@ -46,8 +46,14 @@ def service(tmp_path, new_database, request):
     if server is not None:
         pair.reach_database_by_relay(server.port)
     world = World(random.Random(SEED), has_large=True)
-    # A process that stands still in the midst of a write keeps SQLite's file locked for good.
-    yield PairService(pair, world, server=server, is_paused=request.param == "files")
+    yield PairService(
+        pair,
+        world,
+        server=server,
+        # One that stands still in the midst of a write keeps SQLite's file locked for good.
+        is_paused=request.param == "files",
+        has_one_clock=request.param == "sqlite",
+    )
     pair.ensure_ended()
 
 

@@ -185,5 +185,5 @@ async def test_kill_9_loses_and_doubles_nothing(tmp_path, effort, max_messages):
         def working():
             return [loop.run_in_executor(threads, call, clients, queue) for call, queue in tasks]
 
-        rounds = effort(20, least=3)
+        rounds = effort(20, least=2)
         await kill_and_check(clients, tmp_path, rounds, max_messages, working, drain, least_s=0.5)
