@@ -112,7 +112,8 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Nothing comes any more."""
-        self.fail(str(error or "the broker closed the connection"))
+        self._look()
+        self.fail(self._refusal() or str(error or "the broker closed the connection"))
         if self._beat is not None:
             self._beat.cancel()
         self._engine.unbind()
@@ -155,9 +156,14 @@ class Wire(asyncio.Protocol):
         if endpoint.state & Endpoint.LOCAL_ACTIVE:
             self.fail(_told(f"the broker closed the {what}", endpoint))
 
+    def _refusal(self) -> str | None:
+        is_refused = self._sasl.outcome == SASL.AUTH
+        return "the broker refuses user or password" if is_refused else None
+
     def _reason(self) -> str:
-        if self._sasl.outcome == SASL.AUTH:
-            return "the broker refuses user or password"
+        refusal = self._refusal()
+        if refusal is not None:
+            return refusal
         condition = self._engine.condition
         return "no AMQP" if condition is None else f"{condition.name}: {condition.description}"
 
