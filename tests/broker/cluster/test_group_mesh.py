@@ -154,7 +154,7 @@ async def test_a_node_that_stops_delivers_no_groups_once_it_has_left_the_others(
         await until(lambda: there == ["red 0"])
         async with consuming(nodes[0], here):
             # Its clients are connected still: that is later in a stop.
-            await nodes[0]._activation._leave_cluster()
+            await nodes[0]._activation.active.leave_cluster()
             await send(nodes[0], "q", "red 1", **red)
             await send(nodes[0], "q", "none 2")
             await until(lambda: here)
@@ -220,7 +220,7 @@ async def test_with_a_grouping_handler_the_local_one_decides_and_records(tmp_pat
         await mesh.stop(0)
         node = await mesh.start(0)
         assert node.parts.postoffice.grouping.handler.owners == owners
-        recorded = [one for _, one in node._activation.data.settings]
+        recorded = [one for _, one in node._activation.active._recorded]
         found = {one.group_id for one in recorded if isinstance(one, GroupBinding)}
         assert found == set(owners)
 

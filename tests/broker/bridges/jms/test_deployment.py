@@ -145,7 +145,7 @@ WRONG = {
     "type": ("max-batch-size = '1'\n", "max-batch-size is '1'; it must be of type int"),
     "quality": ("quality-of-service = 'TWICE'\n", "AT_MOST_ONCE or DUPLICATES_OK or ONCE"),
     "value": ("max-batch-size = 0\n", "max_batch_size is 0; it must be at least 1"),
-    "provider": ("", "no provider 'carrier-pigeon'; there are core, jms, stomp, and any"),
+    "provider": ("", "no provider 'carrier-pigeon'; there are core, jms, stomp, amqp, and any"),
     "module": ("", "provider 'no.such:thing': No module named 'no'"),
     "url": ("", r"\[source\]: url is missing"),
     "vm": ("", r"\[source\]: vm:// is for bridges that a broker runs"),
