@@ -14,14 +14,16 @@ from journal.remote import REMOTE_STEP, RemotePath
 
 from journal.files.base cimport io_read
 from journal.format cimport (
-    CHECKSUM_NONE, EVENT_RECORD, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_RECORD, Record)
-from journal.validation cimport validate
+    CHECKSUM_BAD, CHECKSUM_NONE, EVENT_RECORD, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_RECORD, Record)
+from journal.validation cimport check_header, validate
 from journal.scan cimport NO_CLAIM, FileScan, Item, scan_bytes
 
-__all__ = ["FileView", "RawRecord", "read_bytes", "read_file", "read_folder"]
+__all__ = ["FileView", "RawRecord", "check_headers", "read_bytes", "read_file", "read_folder"]
 
 # Files above this are mapped instead of read, so that one foreign giant does not fill the memory.
 MAP_SIZE_MIN = 256 << 20
+# A header with its leader, and more.
+START_SIZE = 512
 
 KINDS = (
     "event", "add", "update", "add_tx", "update_tx", "delete_tx", "delete", "prepare", "commit",
@@ -317,3 +319,30 @@ def newest_with_data(files, user_version=0):
         if scan.has_data():
             return index
     return 0
+
+
+def check_headers(files, *, user_version=0):
+    """See that this version reads all files, by their headers alone: before anything is written.
+
+    A header whose checksum is wrong is left to who loads: it may be damaged.
+
+    Args:
+        files: what journal.folder.list_files gives.
+        user_version: what the headers must say.
+
+    Raises:
+        UnsupportedFormat: a foreign format or user version.
+        JournalIOError: one cannot be read.
+    """
+    cdef FileScan scan
+    for file in files:
+        place, name = os.path.split(file.path)
+        with Folder(place or ".") as folder:
+            fd = open_regular(folder, name)
+            try:
+                data = folder.read(fd, min(folder.size(fd, name), START_SIZE), 0, name)
+            finally:
+                folder.close_file(fd, name)
+        scan = scan_bytes(name, data, user_version)
+        if not scan.is_short and scan.header.checksum != CHECKSUM_BAD:
+            check_header(scan)

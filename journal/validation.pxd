@@ -3,3 +3,4 @@
 from journal.scan cimport FileScan
 
 cdef object validate(FileScan scan, bint is_newest)
+cdef object check_header(FileScan scan)

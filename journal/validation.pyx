@@ -59,12 +59,8 @@ cdef object validate(FileScan scan, bint is_newest):
         # An id that differs in the upper half only is none that the file was used again with,
         # and one that its records, with 31 bits of it, do not show.
         add_damage(scan, 0, HEADER_SIZE, "header damaged: its checksum does not match")
-    elif scan.header.version != 1 and scan.header.version != FORMAT_VERSION:
-        raise UnsupportedFormat(f"{scan.name}: format version {scan.header.version} is not"
-                                f" supported (this journal reads 1 and {FORMAT_VERSION})")
-    elif scan.header.user_version != scan.user_version:
-        raise UnsupportedFormat(f"{scan.name}: user version {scan.header.user_version} does not"
-                                f" match the journal's {scan.user_version}")
+    else:
+        check_header(scan)
     validate_size(scan)
     if scan.is_sound:
         scan.last_data_position = scan.scanned_end
@@ -76,6 +72,20 @@ cdef object validate(FileScan scan, bint is_newest):
     else:
         validate_by_reference(scan)
     finish(scan)
+
+
+cdef object check_header(FileScan scan):
+    """See that this version reads what the header says, of a file that is not short.
+
+    Raises:
+        UnsupportedFormat: a foreign format or user version.
+    """
+    if scan.header.version != 1 and scan.header.version != FORMAT_VERSION:
+        raise UnsupportedFormat(f"{scan.name}: format version {scan.header.version} is not"
+                                f" supported (this journal reads 1 and {FORMAT_VERSION})")
+    if scan.header.user_version != scan.user_version:
+        raise UnsupportedFormat(f"{scan.name}: user version {scan.header.user_version} does not"
+                                f" match the journal's {scan.user_version}")
 
 
 cdef object validate_size(FileScan scan):

@@ -23,7 +23,9 @@ from broker.storage.page_tables import TableFolders
 from broker.storage.waiting import StartWait
 from journal import Journal
 from journal.errors import JournalError, JournalLocked, OptionError
+from journal.folder import JournalName, list_files
 from journal.options import JournalOptions, JournalType
+from journal.reader import check_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -299,6 +301,7 @@ def open_stores(
         JournalLocked: another broker has them.
         JournalClosed: the wait was interrupted.
         JournalIOError: a device or database fails.
+        UnsupportedFormat: a journal is of another format or user version; nothing was written.
         OptionError: the database's URL or driver is not known; two kinds of data would lie in one
             folder or table.
     """
@@ -353,6 +356,9 @@ def _open_free_files(options: FileStoreOptions, lock: NodeLock, wait: StartWait)
     try:
         bindings.open()
         messages.open()
+        # Of both, before either is written to.
+        _check_headers(options.bindings)
+        _check_headers(options.messages)
         # Behind them: see NodeLock.acquire().
         lock.acquire(sleep=wait.sleep)
         large = LargeFiles(_large_folder(options))
@@ -379,6 +385,11 @@ def _open_free_files(options: FileStoreOptions, lock: NodeLock, wait: StartWait)
         message_files=messages,
         ownership=lock,
     )
+
+
+def _check_headers(options: JournalOptions) -> None:
+    name = JournalName(options.prefix, options.extension)
+    check_headers(list_files(options.directory, name), user_version=options.user_version)
 
 
 def take_lease(node: NodeManager, *, is_backup: bool, wait: StartWait | None = None) -> None:

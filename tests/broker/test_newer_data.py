@@ -43,20 +43,21 @@ def header_of(data, at):
     return data[:at] + bytes([data[at] + 1]) + data[at + 1 : 16] + bytes(HEADER - 16)
 
 
-def contents(broker, name):
-    """Digests of a journal's files."""
+def contents(broker, names):
+    """Digests of journals' files."""
     return {
         path.relative_to(broker.folder): hashlib.sha256(path.read_bytes()).hexdigest()
+        for name in names
         for path in (broker.folder / "data" / name).glob("activemq-*")
     }
 
 
-def refused_start(broker, name, status=REFUSED):
-    """What a start says that is refused for this journal; no byte of it has changed."""
-    before, said = contents(broker, name), len(broker.log())
+def refused_start(broker, status=REFUSED, unchanged=tuple(JOURNALS)):
+    """What a start says that is refused; no byte of these journals has changed."""
+    before, said = contents(broker, unchanged), len(broker.log())
     broker.process = broker._broker("run", broker.folder)
     assert broker.process.wait(START_TIMEOUT_S) == status
-    assert contents(broker, name) == before
+    assert contents(broker, unchanged) == before
     found = broker.log()[said:]
     assert "Traceback" not in found
     return found
@@ -80,7 +81,7 @@ def test_another_format_is_refused_and_the_data_are_not_changed(broker, name, at
     for path, data in before.items():
         path.write_bytes(header_of(data, at) + data[HEADER:])
 
-    found = refused_start(broker, name)
+    found = refused_start(broker)
     for path, data in before.items():
         path.write_bytes(data)
     broker.start()
@@ -126,6 +127,6 @@ def test_a_message_that_is_not_what_it_says_is_refused_with_its_place(broker):
     options = messages_options(broker.folder / "data" / "journal")
     record_id = added(options, MESSAGE, bytes([CORE]) + b"cut")
 
-    found = refused_start(broker, "journal", DAMAGED)
+    found = refused_start(broker, DAMAGED, unchanged=("journal",))
 
     assert re.search(rf"\brecord {record_id} of type {MESSAGE}\b", found), found

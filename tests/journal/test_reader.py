@@ -7,7 +7,7 @@ import pytest
 from journal.errors import JournalIOError, UnsupportedFormat
 from journal.folder import JournalName, list_files
 from journal.format import header_block
-from journal.reader import FileView, read_bytes, read_file, read_folder
+from journal.reader import FileView, check_headers, read_bytes, read_file, read_folder
 from tests.journal.build import Built, flip_byte, poke, record, truncate
 
 
@@ -554,6 +554,18 @@ def test_foreign_version_is_refused(tmp_path):
 
     with pytest.raises(UnsupportedFormat, match="format version 9"):
         read_file(path)
+    with pytest.raises(UnsupportedFormat, match="format version 9"):
+        check_headers(list_files(tmp_path, JournalName()))
+
+
+def test_headers_of_another_user_version_are_refused(tmp_path):
+    three_adds(tmp_path)
+    files = list_files(tmp_path, JournalName())
+
+    check_headers(files)
+
+    with pytest.raises(UnsupportedFormat, match="user version 0"):
+        check_headers(files, user_version=1)
 
 
 @pytest.mark.parametrize("offset", [0, 3, 5, 7])
@@ -562,6 +574,7 @@ def test_flipped_version_of_a_checksummed_header_is_damage(tmp_path, offset):
     flip_byte(path, offset, 0x04)
 
     view = read_file(path)
+    check_headers(list_files(tmp_path, JournalName()))
 
     assert any(damage.offset == 0 for damage in view.damages)
     assert not view.damages[0].torn
