@@ -7,7 +7,7 @@
 
 One is made for each time that the broker becomes active. close() undoes what was done, however far
 it came. What reads and what serves is imported behind the lock: a backup that waits for years does
-without those 15 MB, and takes a fifth of a second longer, once, to take over.
+without those 15 MB, and takes some 0.3 s longer, once, to take over.
 
 Threads: the event loop's alone.
 """
