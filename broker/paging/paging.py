@@ -147,6 +147,7 @@ class Paging:
         self._reading = reading
         self._page_size_max = page_size_max
         self._doomed_records: list[int] = []
+        self._is_closed = False
         # References that came and went since the journal was told how many there are.
         self._untold_count = _ENDS_STEP
         # Of addresses that are deleted, while their folders are kept, and while these are removed.
@@ -378,7 +379,13 @@ class Paging:
         self._reading.run(work, told)
 
     def change(self, work: Callable[[], object], done: Callable[[], object]) -> None:
-        """Change something on the disk, behind all that is being written."""
+        """Change something on the disk, behind all that is being written.
+
+        Behind close() nothing is changed: what became durable at the very end leaves a page, or a
+        folder, that the next start finds done with.
+        """
+        if self._is_closed:
+            return
 
         def told(_: object, error: Exception | None) -> None:
             if error is None:
@@ -415,6 +422,7 @@ class Paging:
 
     def close(self) -> None:
         """Give up threads and files, whatever state they are in. Idempotent."""
+        self._is_closed = True
         # The next start finds them.
         self._doomed_records.clear()
         self._writing.close()

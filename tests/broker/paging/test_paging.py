@@ -84,6 +84,26 @@ def test_what_was_acknowledged_does_not_come_again(tmp_path, how):
     runs(tmp_path, before, after, at_last, how=how, settings=WIDE)
 
 
+def test_pages_whose_last_acknowledgement_comes_with_the_stop_go_with_the_next_start(
+    tmp_path, caplog
+):
+    async def before(run):
+        await run.queue()
+        await run.send_numbers(range(300))
+        sink = run.consume()
+        await run.until(lambda: len(sink.got) == 300)
+        # Durable once the journal is closed, behind the threads that delete pages.
+        sink.session.acknowledge(0, sink.ids[-1], lambda _: None)
+
+    async def after(run):
+        await run.until(lambda: not run.pages())
+        assert run.queue_of().message_count == 0
+
+    runs(tmp_path, before, after, settings=WIDE)
+
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
 @HOWS
 def test_each_queue_of_an_address_goes_through_its_pages_alone(tmp_path, how):
     names = ("fast", "slow", "odd")
