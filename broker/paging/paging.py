@@ -366,7 +366,12 @@ class Paging:
     # --- work beside the event loop -----------------------------------------------------------
 
     def read(self, work: Callable[[], T], page: Page, done: Callable[[T | None], object]) -> None:
-        """Read something of a page; `done` gets None where the page has gone meanwhile."""
+        """Read something of a page; `done` gets None where the page has gone meanwhile.
+
+        Behind close() nothing is read.
+        """
+        if self._is_closed:
+            return
 
         def told(result: T | None, error: Exception | None) -> None:
             if error is None:

@@ -23,7 +23,7 @@ from tests.interop.our_broker import ROOT
 SEED = int(os.environ.get("QUIVER_SEED", "4"))
 ROUNDS = 10
 LIVES_OF_ROUND = 4
-# The older version logs it at a stop now and then. It is mended, and tests/broker/paging has a test.
+# The older version logs it at a stop now and then. Mended since: tests/broker/paging has a test.
 OLD_FAULT = "PagingStore._delete_now"
 
 
