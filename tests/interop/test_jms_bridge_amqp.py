@@ -11,13 +11,10 @@ from broker.bridges.jms import BridgeState, Destination
 from broker.bridges.jms.amqp.factory import AmqpConnectionFactory
 from broker.bridges.jms.options import QualityOfService
 from tests.broker.bridges.jms.ends import wait_for
+from tests.interop.bridged_peer import from_peer, to_peer
 from tests.interop.fetched import PeerUnavailableError
 from tests.interop.rabbitmq import RabbitMq
 from tests.interop.test_jms_bridge import make_queue, session_of, take
-
-# A bridge between ours and a peer that is told by these attributes, in each direction.
-from tests.interop.test_jms_bridge_stomp import from_stomp as from_peer
-from tests.interop.test_jms_bridge_stomp import to_stomp as to_peer
 from tests.proxy import Proxy
 
 COUNT = 20

@@ -4,10 +4,11 @@ import uuid
 
 import pytest
 
-from broker.bridges.jms import BridgeState, CoreConnectionFactory, Destination, JMSBridge
+from broker.bridges.jms import BridgeState, Destination
 from broker.bridges.jms.options import QualityOfService
 from broker.bridges.jms.stomp.factory import StompConnectionFactory
 from tests.broker.bridges.jms.ends import wait_for
+from tests.interop.bridged_peer import from_peer, to_peer
 from tests.interop.fetched import PeerUnavailableError
 from tests.interop.rabbitmq import RabbitMq
 from tests.interop.test_jms_bridge import make_queue, session_of, take
@@ -58,36 +59,6 @@ def stomp(request):
     return request.getfixturevalue(request.param)
 
 
-def to_stomp(ours, queue, stomp, name, **parameters):
-    return JMSBridge(
-        lambda: CoreConnectionFactory(ours.uri),
-        lambda: stomp.made,
-        lambda: Destination.queue(queue),
-        stomp.destination(name),
-        source_user_name=ours.USER,
-        source_password=ours.PASSWORD,
-        target_user_name=stomp.user,
-        target_password=stomp.password,
-        failure_retry_interval=50,
-        **parameters,
-    )
-
-
-def from_stomp(ours, queue, stomp, name, **parameters):
-    return JMSBridge(
-        lambda: stomp.made,
-        lambda: CoreConnectionFactory(ours.uri),
-        stomp.destination(name),
-        lambda: Destination.queue(queue),
-        source_user_name=stomp.user,
-        source_password=stomp.password,
-        target_user_name=ours.USER,
-        target_password=ours.PASSWORD,
-        failure_retry_interval=50,
-        **parameters,
-    )
-
-
 @pytest.mark.parametrize("batch", [1, 6])
 @pytest.mark.parametrize("quality", [QualityOfService.AT_MOST_ONCE, QualityOfService.DUPLICATES_OK])
 def test_there_and_back(our_broker, stomp, quality, batch):
@@ -98,9 +69,9 @@ def test_there_and_back(our_broker, stomp, quality, batch):
             producer.send(content, properties={"colour": "red"}, correlation_id="c")
 
     parameters = {"quality_of_service": quality, "max_batch_size": batch, "max_batch_time": 50}
-    with to_stomp(our_broker, first, stomp, name, **parameters) as there:
+    with to_peer(our_broker, first, stomp, name, **parameters) as there:
         wait_for(lambda: there.snapshot()["moved"] == len(contents))
-    with from_stomp(our_broker, last, stomp, name, **parameters):
+    with from_peer(our_broker, last, stomp, name, **parameters):
         found = take(our_broker, last, len(contents))
 
     assert [one.content for one in found] == contents
@@ -116,7 +87,7 @@ def test_once_to_a_target_that_keeps_ids(our_broker, distributed_broker, artemis
     with session_of(our_broker) as session, session.producer(queue) as producer:
         producer.send("one")
 
-    with to_stomp(our_broker, queue, artemis_stomp, target, quality_of_service=ONCE) as moving:
+    with to_peer(our_broker, queue, artemis_stomp, target, quality_of_service=ONCE) as moving:
         (found,) = take(distributed_broker, target, 1)
         assert moving.snapshot()["mode"] == "duplicate ids"
 
@@ -127,7 +98,7 @@ def test_once_to_a_target_that_keeps_ids(our_broker, distributed_broker, artemis
 def test_once_and_only_once_is_refused_where_it_cannot_be(our_broker, rabbitmq):
     queue = make_queue(our_broker)
 
-    with to_stomp(our_broker, queue, rabbitmq, "x", quality_of_service=ONCE) as moving:
+    with to_peer(our_broker, queue, rabbitmq, "x", quality_of_service=ONCE) as moving:
         assert moving.wait_until(BridgeState.FAILED, timeout_s=WAIT_S)
         assert "the target keeps no duplicate ids" in moving.why
 
@@ -137,7 +108,7 @@ def test_a_wrong_password_is_retried_and_named(our_broker, rabbitmq):
     wrong = Stomp(0, "guest", "wrong", "/queue/", keeps_ids=False)
     wrong.made = rabbitmq.made
 
-    with to_stomp(our_broker, queue, wrong, "x") as moving:
+    with to_peer(our_broker, queue, wrong, "x") as moving:
         assert moving.wait_until(BridgeState.RETRYING, timeout_s=WAIT_S)
         assert "waiting 50 ms to retry" in moving.why
 
@@ -147,7 +118,7 @@ def test_a_map_message_is_one_clear_error(our_broker, rabbitmq):
     with session_of(our_broker) as session, session.producer(queue) as producer:
         producer.send({"a": 1})
 
-    with to_stomp(our_broker, queue, rabbitmq, "x") as moving:
+    with to_peer(our_broker, queue, rabbitmq, "x") as moving:
         wait_for(lambda: "STOMP carries text and bytes, not a map message" in (moving.why or ""))
     with session_of(our_broker) as session:
         assert session.query_queue(queue).message_count == 1

@@ -25,20 +25,6 @@ QUALITIES = [QualityOfService.AT_MOST_ONCE, QualityOfService.DUPLICATES_OK]
 JAVA = b"\xac\xed\x00\x05t\x00\x02hi"
 
 
-@pytest.fixture
-def source():
-    with an_end() as end:
-        end.create("q")
-        yield end
-
-
-@pytest.fixture
-def target():
-    with an_end() as end:
-        end.create("q")
-        yield end
-
-
 def amqp(end, port=None, **more):
     made = AmqpConnectionFactory(f"amqp://127.0.0.1:{port or end.port}", **more)
     return lambda: made

@@ -11,20 +11,6 @@ DUPLICATES_OK = QualityOfService.DUPLICATES_OK
 ONCE = QualityOfService.ONCE_AND_ONLY_ONCE
 
 
-@pytest.fixture
-def source():
-    with an_end() as end:
-        end.create("q")
-        yield end
-
-
-@pytest.fixture
-def target():
-    with an_end() as end:
-        end.create("q")
-        yield end
-
-
 @pytest.mark.parametrize("batch", [1, 7])
 @pytest.mark.parametrize("quality", QualityOfService)
 def test_messages_arrive_in_order_and_are_gone_at_the_source(source, target, quality, batch):

@@ -18,21 +18,7 @@ from broker.bridges.jms.coordinator import branch
 from broker.bridges.jms.message import BodyKind, JMSMessage
 from broker.bridges.jms.transactions import Role
 from broker.model.properties import Property, PropertyType
-from tests.broker.bridges.jms.ends import WAIT_S, an_end, bridge, wait_for
-
-
-@pytest.fixture
-def source():
-    with an_end() as end:
-        end.create("q")
-        yield end
-
-
-@pytest.fixture
-def target():
-    with an_end() as end:
-        end.create("q")
-        yield end
+from tests.broker.bridges.jms.ends import WAIT_S, bridge, wait_for
 
 
 @pytest.fixture
