@@ -155,8 +155,8 @@ class Pair:
         return self.primary.log() + self.backup.log()
 
     def faults(self):
-        """What both have logged with a traceback."""
-        return re.findall(r"^(.*)\nTraceback", self.log(), re.MULTILINE)
+        """What both have logged with a traceback, each with its frames."""
+        return re.findall(r"^.*\nTraceback.*\n(?: .*\n)*", self.log(), re.MULTILINE)
 
     def start(self):
         """Have the primary serve, and the backup wait, if neither does."""

@@ -1,6 +1,6 @@
 """A client's AMQP connection: Proton's engine between a socket and those who wait for its events.
 
-    socket ─▶ push ─▶ events ─▶ links (`EngineLink.happened`), and whoever waits in `until()`
+    socket ─▶ push ─▶ events ─▶ links (`EngineLink.happened`), and callers of `until()`
     calls of endpoints ─▶ flush() ─▶ socket
 
 Belongs to one event loop.
