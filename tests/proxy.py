@@ -17,11 +17,11 @@ CHUNK = 65536
 
 
 class Proxy:
-    """Relays every connection to `target_host:target_port`."""
+    """Relays every connection to `target_host:target_port`; listens at `host`."""
 
-    def __init__(self, target_port, target_host="127.0.0.1"):
+    def __init__(self, target_port, target_host="127.0.0.1", host="127.0.0.1"):
         self._target = (target_host, target_port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((host, 0))
         self.port = self._listener.getsockname()[1]
         self._flows = threading.Event()
         self._flows.set()

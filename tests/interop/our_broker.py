@@ -23,25 +23,38 @@ class OurBroker:
         starts: it is started when it is made.
         environment: variables of its processes, beside those of this one.
         version: root of a tree of ours, built; another one than this makes the instance.
+        machine: of tests/machines.py, where it runs; None is this one.
 
     Attributes:
         version: as given; a change counts from the next start on.
         folder: of the instance.
-        port: where it listens, on 127.0.0.1.
+        host: where it listens.
+        port: the same.
         process: that was started last.
     """
 
     USER = "admin"
     PASSWORD = "secret"
 
-    def __init__(self, folder, *changes, options=(), starts=True, environment=None, version=ROOT):
+    def __init__(
+        self,
+        folder,
+        *changes,
+        options=(),
+        starts=True,
+        environment=None,
+        version=ROOT,
+        machine=None,
+    ):
         self._environment = environment or {}
+        self._launcher = () if machine is None else machine.launcher
+        self.host = "127.0.0.1" if machine is None else machine.address
         self.version = version
         self.folder = folder / "ours"
         self._log = folder / "ours.log"
         command = ["create", self.folder, "--user", self.USER, "--password", self.PASSWORD]
         command += ["--max-disk-usage", "-1"]
-        ports = ["--host", "127.0.0.1", "--port", "0", "--http-port", "0"]
+        ports = ["--host", self.host, "--port", "0", "--http-port", "0"]
         created = self._broker(*command, *ports, *options)
         assert created.wait(START_TIMEOUT_S) == 0, self.log()
         self.change_configuration(*changes)
@@ -52,7 +65,7 @@ class OurBroker:
     def _broker(self, *words):
         with self._log.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "broker.cli.main", *map(str, words)],
+                [*self._launcher, sys.executable, "-m", "broker.cli.main", *map(str, words)],
                 cwd=self.folder.parent,
                 env={**os.environ, "PYTHONPATH": str(self.version), **self._environment},
                 stdout=log,
@@ -70,15 +83,16 @@ class OurBroker:
 
     @property
     def uri(self):
-        return f"tcp://127.0.0.1:{self.port}"
+        return f"tcp://{self.host}:{self.port}"
 
     def start(self):
         """Start it and wait until it serves."""
         before = len(self.log())
+        serving = re.compile(rf"^serving at {re.escape(self.host)}:(\d+)", re.MULTILINE)
         self.process = self._broker("run", self.folder)
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline and self.process.poll() is None:
-            found = re.search(r"^serving at 127\.0\.0\.1:(\d+)", self.log()[before:], re.MULTILINE)
+            found = serving.search(self.log(), before)
             if found:
                 self.port = int(found[1])
                 return

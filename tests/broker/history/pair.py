@@ -61,14 +61,31 @@ class Node(OurBroker):
 
     to_database = None
 
-    def __init__(self, folder, *changes, **how):
+    def __init__(self, folder, *changes, machine=None, **how):
         self.clock = MovedClock(folder)
-        super().__init__(folder, *changes, **how, environment=self.clock.environment)
+        self._machine = machine
+        self._relay = None
+        how["environment"] = self.clock.environment
+        super().__init__(folder, *changes, machine=machine, **how)
 
-    def reach_database_by_relay(self, port):
+    def reach_database_by_relay(self, port, host="127.0.0.1"):
         """Have a network to the database of its own, which can be cut."""
-        self.to_database = Proxy(port)
-        self.change_configuration((f":{port}/", f":{self.to_database.port}/"))
+        relay = self._relay = Proxy(port, host=host)
+        self.to_database = relay if self._machine is None else self._machine.to_port(relay.port)
+        self.change_configuration((f"127.0.0.1:{port}/", f"{host}:{relay.port}/"))
+
+    def network_to_clients(self):
+        """The network to its clients, which can be cut, and the address that they reach it by."""
+        if self._machine is None:
+            relay = Proxy(self.port)
+            return relay, f"tcp://127.0.0.1:{relay.port}"
+        return self._machine.to_other_ports(self._relay.port if self._relay else 0), self.uri
+
+    def close_networks(self):
+        """Also of those that are cut."""
+        for one in (self.to_database, self._relay):
+            if one is not None:
+                one.close()
 
     def begin(self):
         """Start its process, and wait for nothing."""
@@ -93,10 +110,11 @@ class Node(OurBroker):
     def serves(self):
         """Whether it has said since begin() that it serves, last of all; with its port."""
         said = self.said()
-        at = said.rfind("serving at 127.0.0.1:")
+        serving = f"serving at {self.host}:"
+        at = said.rfind(serving)
         if at < 0 or said.find("-> failing-back", at) >= 0:
             return False
-        self.port = int(said[at + len("serving at 127.0.0.1:") :].split("\n")[0].split(";")[0])
+        self.port = int(said[at + len(serving) :].split("\n")[0].split(";")[0])
         return True
 
     def has_ended(self):
@@ -111,6 +129,8 @@ class Pair:
         options: of `broker create`, of both.
         changes: of broker.xml.
         version: see OurBroker.
+        machines: of tests/machines.py, one for each and the network between them and this one;
+            None has relays.
 
     Attributes:
         active: the one that serves.
@@ -120,24 +140,28 @@ class Pair:
 
     USER, PASSWORD = OurBroker.USER, OurBroker.PASSWORD
 
-    def __init__(self, folder: Path, options, changes, *, version: Path = ROOT):
+    def __init__(self, folder: Path, options, changes, *, version: Path = ROOT, machines=None):
         self._version = version
+        self._machines = machines
         self.primary, self.backup = (
-            self._made(folder / role, role, options, changes) for role in ("primary", "backup")
+            self._made(folder / role, role, options, changes, machine)
+            for role, machine in zip(("primary", "backup"), machines or (None, None), strict=True)
         )
         self.active = None
         self.to_clients = None
         self.outages_ms: dict[str, list[int]] = {}
 
-    def _made(self, folder, role, options, changes):
+    def _made(self, folder, role, options, changes, machine):
         folder.mkdir()
         role_options = ("--shared-store", *(("--backup",) if role == "backup" else ()))
         given = (*role_options, "--failover-on-shutdown", *options)
-        return Node(folder, *changes, options=given, starts=False, version=self._version)
+        how = {"options": given, "starts": False, "version": self._version}
+        return Node(folder, *changes, machine=machine, **how)
 
     def reach_database_by_relay(self, port):
+        host = "127.0.0.1" if self._machines is None else self._machines.address
         for node in self.nodes:
-            node.reach_database_by_relay(port)
+            node.reach_database_by_relay(port, host)
 
     @property
     def nodes(self):
@@ -148,8 +172,8 @@ class Pair:
         """Of who serves alone: each run of the history is one node's."""
         if self.to_clients is not None:
             self.to_clients.close()
-        self.to_clients = Proxy(self.active.port)
-        return f"tcp://127.0.0.1:{self.to_clients.port}"
+        self.to_clients, address = self.active.network_to_clients()
+        return address
 
     def log(self):
         return self.primary.log() + self.backup.log()
@@ -230,9 +254,9 @@ class Pair:
             if node.process is not None and not node.has_ended():
                 node.process.send_signal(signal.SIGCONT)
             node.ensure_ended()
-        for relay in (self.to_clients, self.primary.to_database, self.backup.to_database):
-            if relay is not None:
-                relay.close()
+            node.close_networks()
+        if self.to_clients is not None:
+            self.to_clients.close()
 
     def show(self, figures, title):
         """Show the distribution of the outages."""

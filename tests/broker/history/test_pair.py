@@ -22,6 +22,7 @@ from tests.broker.history.pair import SHORT_LEASE, WAIT_S, Pair, PairService
 from tests.broker.history.test_random_service import CHANGES, SHOWN
 from tests.broker.history.world import World
 from tests.interop.our_broker import ROOT
+from tests.machines import Machines, missing
 
 SEED = int(os.environ.get("QUIVER_SEED", "4"))
 LIVES = 200
@@ -31,8 +32,21 @@ MOST_LIVES = 8
 
 
 @pytest.fixture
+def machines():
+    """Two, each with a network that a cut leaves without a word: a relay's ends hear of it."""
+    if (what := missing()) is not None:
+        pytest.skip(what)
+    with Machines(2) as made:
+        yield made
+
+
+@pytest.fixture
 def service(tmp_path, new_database, request):
-    """Of a store of the kind that the test is parametrised with (indirect)."""
+    """Of a store of the kind that the test is parametrised with (indirect).
+
+    On machines of their own if the test has them; else on this one, behind relays.
+    """
+    machines = request.getfixturevalue("machines") if "machines" in request.fixturenames else None
     server = None
     changes = CHANGES
     if request.param == "files":
@@ -42,7 +56,7 @@ def service(tmp_path, new_database, request):
         options = ("--jdbc", database.jdbc_url or database.url)
         changes = (*CHANGES, SHORT_LEASE)
         server = database.server
-    pair = Pair(tmp_path, options, changes)
+    pair = Pair(tmp_path, options, changes, machines=machines)
     if server is not None:
         pair.reach_database_by_relay(server.port)
     world = World(random.Random(SEED), has_large=True)
@@ -81,7 +95,7 @@ def test_a_pair_loses_and_doubles_nothing(service, effort, figures, request):
 @pytest.mark.soak
 @pytest.mark.parametrize("service", ["files", "postgresql", "mariadb"], indirect=True)
 def test_a_hundred_failovers_and_failbacks_lose_and_double_nothing(
-    service, effort, figures, request
+    machines, service, effort, figures, request
 ):
     lives = effort(LIVES, least=LEAST_LIVES)
 
