@@ -197,7 +197,7 @@ class AmqpConnection:
         try:
             await self._wire.until(lambda: bool(connection.state & Endpoint.REMOTE_ACTIVE))
         except ConnectionLost as error:
-            hint = "" if self._wire.has_heard else self._factory.hint
+            hint = self._factory.hint if self._wire.is_refused else ""
             raise ConnectionLost(f"{self._factory.place}: {error}{hint}") from error
 
     @property

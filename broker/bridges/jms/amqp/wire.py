@@ -59,14 +59,15 @@ class Wire(asyncio.Protocol):
         links: who is told of deliveries, by the link's name.
         probes: sessions that the broker may end.
         lost: why the connection has ended; None while it works.
-        has_heard: the broker has said anything.
+        is_refused: the broker has closed the connection without a word.
     """
 
     def __init__(self, host: str, container: str, credentials: Credentials) -> None:
         self.links: dict[str, EngineLink] = {}
         self.probes: list[Session] = []
         self.lost: ConnectionLost | None = None
-        self.has_heard = False
+        self.is_refused = False
+        self._has_heard = False
         self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._waiting: set[asyncio.Future[None]] = set()
@@ -101,7 +102,7 @@ class Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; the engine takes as many at once as it has room for."""
-        self.has_heard = True
+        self._has_heard = True
         while data:
             try:
                 room = self._engine.capacity()
@@ -119,6 +120,7 @@ class Wire(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Nothing comes any more."""
         self._closed.set()
+        self.is_refused = error is None and not self._has_heard
         self._look()
         self.fail(self._refusal() or str(error or "the broker closed the connection"))
         if self._beat is not None:
