@@ -9,7 +9,7 @@
     never acknowledged   in a queue for too long, while later ones were acknowledged (passed over)
     lost, out of order   told by histories: pipeline.audit_history
     duplicated           another message to the same address, on any node, has the same duplicate
-                         id, or the same user id
+                         id, or the same user id, or is a JMS bridge's of the same message
     unreferenced         no queue has it
     unknown queue        a reference to a queue that has no binding
     damaged              cannot be read (unreadable), or is a large message whose body is not there
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.audit_history import findings_of_history
 from pipeline.audit_queues import Cluster, Queue, frame_of, queues_of
-from pipeline.finding_rules import DUPLICATED, LOST, OUT_OF_ORDER
+from pipeline.finding_rules import DUPLICATED, IDS, LOST, OUT_OF_ORDER
 from pipeline.message_traces import trace_messages
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ _EXPIRED: Final = "_AMQ_ACTUAL_EXPIRY"
 _ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
 # Of the message that one was moved from.
 _ORIGINAL_ID: Final = "_AMQ_ORIG_MESSAGE_ID"
+# JMSMessageIDs, of which a JMS bridge appends one.
+_BRIDGED: Final = "AMQ_BRIDGE_MSG_ID_LIST"
 # Of messages that need their body.
 _NEED_BODY: Final = "state IN ('live', 'scheduled', 'expired', 'prepared')"
 
@@ -120,7 +122,7 @@ def findings(
         return found.unionByName(_duplicated(stored, references)).select(*_COLUMNS)
     return (
         found.unionByName(
-            findings_of_history(told.rows, known.where("queue IS NOT NULL"), queues, cluster)
+            findings_of_history(told, known.where("queue IS NOT NULL"), queues, cluster)
         )
         .unionByName(_of_copies(told))
         .select(*_COLUMNS)
@@ -148,6 +150,7 @@ def _narrow(messages: DataFrame, has_bodies: Collection[str]) -> DataFrame:
         f.element_at("properties", _EXPIRED).alias("expired"),
         f.element_at("properties", _ORIGINAL_QUEUE).alias("original_queue"),
         f.element_at("properties", _ORIGINAL_ID).alias("original_id"),
+        f.substring_index(f.element_at("properties", _BRIDGED), ",", -1).alias("bridged_id"),
         f.coalesce(
             f.col("is_large")
             & f.col("body_size").isNull()
@@ -306,7 +309,7 @@ def _kept(stored: DataFrame, references: DataFrame) -> DataFrame:
     )
     return (
         stored.where("state IN ('live', 'scheduled') AND original_id IS NULL")
-        .where("duplicate_id IS NOT NULL OR user_id IS NOT NULL")
+        .where(f"coalesce({', '.join(IDS)}) IS NOT NULL")
         .join(queues, ["node", "message_id"])
         .where("NOT forwards")
         .withColumn("among", f.when(f.col("is_multicast"), f.col("node")))
@@ -330,11 +333,7 @@ def _duplicated(stored: DataFrame, references: DataFrame) -> DataFrame:
         _kept(stored, references)
         .select(
             *("node", "address", "message_id", "timestamp_ms", "among"),
-            f.inline(
-                f.array_compact(
-                    f.array(of("duplicate_id", "duplicate id"), of("user_id", "user id"))
-                )
-            ),
+            f.inline(f.array_compact(f.array(*(of(column, name) for column, name in IDS.items())))),
         )
         .withColumn("others", f.collect_list(place).over(same))
         .where(f.size("others") > 1)

@@ -1,12 +1,14 @@
 """Audits the histories of brokers: messages lost, duplicated, out of order.
 
-    lost            acknowledged in a forwarding queue, and neither accepted by its target nor moved
-                    elsewhere; or its record was deleted while a queue had not acknowledged it
+    lost            acknowledged in a forwarding queue, and neither accepted by its target, nor
+                    brought by a JMS bridge, nor moved elsewhere; or its record was deleted while a
+                    queue had not acknowledged it
     duplicated      more messages with the same id were sent to an address than forwarding explains
     out of order    what one queue forwards, or what belongs to one group or to an exclusive queue,
                     came, or was acknowledged, behind what was sent later with the same priority
 
-A forwarding queue is a cluster's (`$.artemis.internal.sf.…`) or a bridge's. Nothing is said of
+A forwarding queue is a cluster's (`$.artemis.internal.sf.…`) or a bridge's. What a JMS bridge has
+brought is known by its duplicate id, or by the list of ids in its header. Nothing is said of
 targets whose data are not there. What one message tells is found in its row; what takes others has
 one shuffle of Spark's.
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pipeline.finding_rules import DUPLICATED, LOST, OUT_OF_ORDER
+from pipeline.finding_rules import DUPLICATED, IDS, LOST, OUT_OF_ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,21 +25,23 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from pipeline.audit_queues import Cluster, Queue
+    from pipeline.message_traces import Traces
 
 __all__ = ["findings_of_history"]
 
+_BETWEEN: Final = "between nodes"
 _COLUMNS: Final = (
     *("finding", "reason", "node", "address", "queue", "message_id", "timestamp_ms", "detail"),
 )
 
 
 def findings_of_history(
-    rows: DataFrame, known: DataFrame, queues: Sequence[Queue], cluster: Cluster
+    told: Traces, known: DataFrame, queues: Sequence[Queue], cluster: Cluster
 ) -> DataFrame:
     """A row for each finding; columns as of pipeline.audit.findings().
 
     Args:
-        rows: of pipeline.message_traces, persisted.
+        told: of pipeline.message_traces, persisted.
         known: of pipeline.audit_queues, the queues as a frame.
         queues: the same.
         cluster: what the nodes are to one another.
@@ -45,22 +49,22 @@ def findings_of_history(
     from pyspark.sql import functions as f
 
     # Nothing is known of a message whose send is not recorded.
-    sent = rows.where("place IS NOT NULL")
+    sent = told.rows.where("place IS NOT NULL")
     named = sent.where("queue_id IS NOT NULL").join(
         known.drop("address"), ["node", "queue_id"], "left"
     )
-    found = (
-        _lost(named, cluster)
-        .unionByName(_late(named, cluster))
-        .unionByName(_duplicated(sent.where("number = 0")))
-    )
+    lost = _lost(named, cluster)
     checked = {queue.node for queue in queues if queue.forwards and queue.is_checked}
     unknown = sorted(checked - set(cluster.node_ids))
     if unknown:
-        found = found.unionByName(
-            _not_seen_elsewhere(named.where(f.col("node").isin(unknown)), sent)
-        )
-    return found
+        lost = lost.unionByName(_not_seen_elsewhere(named.where(f.col("node").isin(unknown)), sent))
+    if cluster.bridge_queues:
+        lost = _not_by_jms_bridge(lost, told.given_ids, sent, cluster)
+    return (
+        lost.select(*_COLUMNS)
+        .unionByName(_late(named, cluster))
+        .unionByName(_duplicated(sent.where("number = 0")))
+    )
 
 
 # --- lost ---------------------------------------------------------------------------------------
@@ -89,7 +93,7 @@ def _never_accepted() -> Column:
 
 
 def _lost(named: DataFrame, cluster: Cluster) -> DataFrame:
-    """What one message tells: not accepted, or deleted too early."""
+    """What one message tells: not accepted, or deleted too early; with its user_id."""
     from pyspark.sql import functions as f
 
     is_accepted = f.exists(
@@ -101,7 +105,7 @@ def _lost(named: DataFrame, cluster: Cluster) -> DataFrame:
         f.array(
             f.when(
                 _is_gone() & f.col("node").isin(*cluster.node_ids) & ~is_accepted,
-                f.struct(f.lit("between nodes").alias("reason"), _never_accepted().alias("detail")),
+                f.struct(f.lit(_BETWEEN).alias("reason"), _never_accepted().alias("detail")),
             ),
             f.when(
                 is_deleted,
@@ -117,7 +121,10 @@ def _lost(named: DataFrame, cluster: Cluster) -> DataFrame:
     return (
         named.withColumn("lost", f.explode(lost))
         .withColumn("queue", name)
-        .select(f.lit(LOST).alias("finding"), "lost.reason", *_COLUMNS[2:-1], "lost.detail")
+        .select(
+            *(f.lit(LOST).alias("finding"), "lost.reason", *_COLUMNS[2:-1], "lost.detail"),
+            "user_id",
+        )
     )
 
 
@@ -134,10 +141,51 @@ def _not_seen_elsewhere(named: DataFrame, sent: DataFrame) -> DataFrame:
         lost = lost.join(others, is_elsewhere, "left_anti")
     return lost.select(
         f.lit(LOST).alias("finding"),
-        f.lit("between nodes").alias("reason"),
+        f.lit(_BETWEEN).alias("reason"),
         *_COLUMNS[2:-1],
         _never_accepted().alias("detail"),
+        "user_id",
     )
+
+
+def _not_by_jms_bridge(
+    lost: DataFrame, given_ids: DataFrame, sent: DataFrame, cluster: Cluster
+) -> DataFrame:
+    """Those of the lost messages that no JMS bridge has brought anywhere.
+
+    Its ids are those of broker.bridges.jms: of transfers.duplicate_id(), whose position is a queue
+    and a message id, and of message.extended_ids().
+    """
+    from pyspark.sql import functions as f
+
+    is_named = f.col("queue").isin(*cluster.bridge_queues) | f.concat(
+        "node", f.lit(":"), "queue"
+    ).isin(*cluster.bridge_queues)
+    is_bridged = (f.col("reason") == _BETWEEN) & is_named
+    node_id = f.lit(None).cast("string")
+    for node, text in cluster.node_ids.items():
+        node_id = f.when(f.col("node") == node, text).otherwise(node_id)
+    position = f.concat(
+        f.encode(f.concat(node_id, f.lit("\0"), "queue", f.lit("\0")), "UTF-8"),
+        f.unhex(f.lpad(f.hex("message_id"), 16, "0")),
+    )
+    made_id = f.when(is_bridged, f.sha2(position, 256))
+    own_id = f.when(is_bridged, _jms_id("user_id"))
+    bridged = sent.where("bridged_id IS NOT NULL").select(_jms_id("bridged_id").alias("bridged_id"))
+    return (
+        lost.withColumn("made_id", made_id)
+        .withColumn("own_id", own_id)
+        .join(given_ids, f.col("made_id") == f.col("duplicate_id"), "left_anti")
+        .join(bridged, f.col("own_id") == f.col("bridged_id"), "left_anti")
+    )
+
+
+def _jms_id(column: str) -> Column:
+    """A JMSMessageID to be compared, without what Artemis sets in each: version and variant."""
+    from pyspark.sql import functions as f
+
+    plain = f.regexp_replace(column, "^ID:", "")
+    return f.regexp_replace(plain, "^(.{8}-.{4}-).(.{3}-).(.{3}-.{12})$", "$1$2$3")
 
 
 # --- duplicated ---------------------------------------------------------------------------------
@@ -169,11 +217,7 @@ def _duplicated(sent: DataFrame) -> DataFrame:
         .select(
             *("node", "message_id", "address", "timestamp_ms", "forward_count"),
             (f.col("kept_count") > 0).alias("is_kept"),
-            f.inline(
-                f.array_compact(
-                    f.array(of("duplicate_id", "duplicate id"), of("user_id", "user id"))
-                )
-            ),
+            f.inline(f.array_compact(f.array(*(of(column, name) for column, name in IDS.items())))),
         )
         .repartition(*keys)
         .withColumn("kept_here", f.max("is_kept").over(same_here))
@@ -212,7 +256,7 @@ def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
     accepted = f.transform(
         f.filter("accepted", lambda one: f.col("target").isNull() | (f.col("target") == one["by"])),
         lambda one: f.struct(
-            f.lit("between nodes").alias("reason"),
+            f.lit(_BETWEEN).alias("reason"),
             one["by"].alias("lane"),
             one["place"].alias("came"),
         ),

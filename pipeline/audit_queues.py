@@ -28,12 +28,17 @@ class Cluster:
 
     Attributes:
         node_ids: of each node whose id is known (`server.lock`), as UUID.
-        bridge_queues: queues that bridges of broker.xml consume from; those of the bindings, and a
+        bridge_queues: queues that bridges consume from, of broker.xml and JMS bridges; each by its
+            name, which is one of every node, or as NODE:QUEUE. Those of the bindings, and a
             cluster's own, are known.
     """
 
     node_ids: Mapping[str, str] = field(default_factory=dict)
     bridge_queues: tuple[str, ...] = ()
+
+    def is_bridge_queue(self, node: str, queue: str | None) -> bool:
+        """Whether it is one of the bridge queues."""
+        return queue in self.bridge_queues or f"{node}:{queue}" in self.bridge_queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ def queues_of(bindings: DataFrame, cluster: Cluster) -> list[Queue]:
             continue
         match = _STORE_AND_FORWARD.match(row.name or "")
         target = nodes.get(match[1].lower()) if match else None
-        is_named = (row.node, row.name) in bridged or row.name in cluster.bridge_queues
+        is_named = (row.node, row.name) in bridged or cluster.is_bridge_queue(row.node, row.name)
         found.append(
             Queue(
                 row.node,

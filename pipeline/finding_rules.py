@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["DUPLICATED", "LOST", "OUT_OF_ORDER", "copies_max", "late_in_lane"]
+__all__ = ["DUPLICATED", "IDS", "LOST", "OUT_OF_ORDER", "copies_max", "late_in_lane"]
 
 LOST: Final = "lost"
 DUPLICATED: Final = "duplicated"
 OUT_OF_ORDER: Final = "out of order"
+# By which an audit knows a message again: the column, and the reason of a finding. The last is the
+# JMSMessageID of the message that a JMS bridge made it of.
+IDS: Final = {"duplicate_id": "duplicate id", "user_id": "user id", "bridged_id": "bridged id"}
 
 
 def copies_max(sends: int, *, has_duplicate_id: bool) -> int:

@@ -11,7 +11,7 @@ A record that was read twice, out of a journal and its history, counts once.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from journal.errors import WrongUse
@@ -25,8 +25,8 @@ __all__ = ["Traces", "read_steps", "trace_messages"]
 
 _ENDS: Final = "('commit', 'rollback')"
 _CONTENT: Final = (
-    *("address", "priority", "timestamp_ms", "user_id", "duplicate_id", "body_size", "is_large"),
-    *("group_id", "is_scheduled", "is_moved"),
+    *("address", "priority", "timestamp_ms", "user_id", "duplicate_id", "bridged_id"),
+    *("body_size", "is_large", "group_id", "is_scheduled", "is_moved"),
 )
 
 
@@ -38,9 +38,10 @@ class Traces:
         rows: one row for each message and queue that it was in; one row for a message that was in
             no queue. The columns are listed below.
         steps: that it was made of.
+        given_ids: duplicate_id, of those that a JMS bridge may have made and a node has accepted.
 
     Columns of the message: message_id, node, address, priority, timestamp_ms, user_id,
-    duplicate_id, body_size, is_large, group_id, is_scheduled, is_deleted.
+    duplicate_id, bridged_id, body_size, is_large, group_id, is_scheduled, is_deleted.
         number: 0, 1, … of its rows.
         place: where it was sent; null: its send is not recorded.
         is_moved: it came from another queue.
@@ -58,10 +59,11 @@ class Traces:
 
     rows: DataFrame
     steps: DataFrame
+    given_ids: DataFrame
 
     def persist(self) -> Traces:
         """The same, worked out once."""
-        return Traces(self.rows.persist(), self.steps)
+        return replace(self, rows=self.rows.persist())
 
     def damages(self) -> DataFrame:
         """Of each damaged place: node, file, offset, damage."""
@@ -107,14 +109,16 @@ def trace_messages(
         forwards: node, queue_id of the queues that forward to other nodes; a few.
         node_ids: of each node whose id is known, as UUID.
         stored: of the source `messages`, to be counted in: node, message_id, the content that a
-            trace has of it but group_id, is_scheduled and is_moved, and references.
+            trace has of it but bridged_id, group_id, is_scheduled and is_moved, and references.
 
     Raises:
         WrongUse: two nodes have one id.
     """
     from pyspark.sql import functions as f
 
-    rows = _of_nodes(_counted(steps), _names(node_ids))
+    counted = _counted(steps)
+    is_given = (f.col("step") == "accepted") & f.col("source_id").isNull()
+    rows = _of_nodes(counted.where(~is_given), _names(node_ids))
     if stored is not None:
         rows = rows.unionByName(_of_stored(stored))
     keys = ("message_id", "node")
@@ -195,7 +199,7 @@ def trace_messages(
             for name in ("queue_id", "routed", "paged", "acknowledged", "state")
         ),
     )
-    return Traces(found, steps)
+    return Traces(found, steps, counted.where(is_given).select("duplicate_id"))
 
 
 def _place(name: str) -> Column:
@@ -266,7 +270,7 @@ def _of_stored(stored: DataFrame) -> DataFrame:
         ).alias("reference"),
     )
     empty = {
-        **dict.fromkeys(("moved_from", "accepted_by", "group_id"), "string"),
+        **dict.fromkeys(("moved_from", "accepted_by", "group_id", "bridged_id"), "string"),
         **dict.fromkeys(("is_event", "is_readable", "is_scheduled", "is_moved"), "boolean"),
         **dict.fromkeys(("counts", "own"), "bigint"),
         "compact_count": "int",

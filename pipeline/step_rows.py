@@ -44,19 +44,29 @@ STEPS: Final = (
         "sent, routed, acknowledged, deleted, accepted, moved; told, of the transaction of an"
         " event; commit, rollback; damage",
     ),
-    Column("message_id", "bigint", "of accepted the id at its source, of moved the original's"),
+    Column(
+        "message_id",
+        "bigint",
+        "of accepted the id at its source, if source_id is there; of moved the original's",
+    ),
     Column("tx_id", "bigint", "whose end is not known here; null of what counts, or never will"),
     Column("counts", "bigint", "where it began to count; null: that is not known here"),
     Column("compact_count", "int", "how often compaction has copied the record"),
     Column("is_event", "boolean", "it is of a page, or a large message's body"),
     Column("queue_id", "bigint", "of routed and acknowledged; of told the transaction"),
-    Column("source_id", "string", "of accepted: the node that it came from, 32 hex digits"),
+    Column(
+        "source_id",
+        "string",
+        "of accepted: the node that it came from, 32 hex digits; null: a JMS bridge may have made"
+        " its duplicate_id",
+    ),
     Column("is_readable", "boolean", "of sent: the record can be decoded"),
     Column("address", "string", "of sent, and all that follow"),
     Column("priority", "int", "0 to 9"),
     Column("timestamp_ms", "bigint", "when it was sent, says the sender"),
     Column("user_id", "string", "the client's id"),
     Column("duplicate_id", "string", "by which a second copy is refused"),
+    Column("bridged_id", "string", "JMSMessageID of what a JMS bridge made it of, if that tells"),
     Column("body_size", "bigint", "bytes; of a large one what its sender says"),
     Column("is_large", "boolean", "its body is a file, or rows, of its own"),
     Column("group_id", "string", "all of a group go to one consumer"),
@@ -75,6 +85,9 @@ _BRIDGE: Final = "BRIDGE.".encode("utf-16-le")
 # Of a node, and of its message: what a bridge makes a duplicate id of.
 _NODE_ID_SIZE: Final = 16
 _BRIDGE_ID_SIZE: Final = 24
+# What a JMS bridge makes (broker.bridges.jms.transfers); as text by other protocols than Core's.
+_JMS_ID_SIZE: Final = 32
+_JMS_TEXT_SIZE: Final = 4 * _JMS_ID_SIZE
 # A file's id above an offset in it, which has 31 bits.
 _OFFSET_BITS: Final = 32
 # Of steps, in the order in which they are looked for.
@@ -95,7 +108,9 @@ _GROUP: Final = "_AMQ_GROUP_ID"
 _DELIVERY: Final = "_AMQ_SCHED_DELIVERY"
 _ORIGINAL: Final = "_AMQ_ORIG_MESSAGE_ID"
 _ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
-_PROPERTIES: Final = (_GROUP, _DELIVERY, _ORIGINAL, _ORIGINAL_QUEUE)
+# Of the two names of the list the one that every JMS bridge writes, Artemis's too.
+_BRIDGED: Final = "AMQ_BRIDGE_MSG_ID_LIST"
+_PROPERTIES: Final = (_GROUP, _DELIVERY, _ORIGINAL, _ORIGINAL_QUEUE, _BRIDGED)
 # What is made of a message's content for that.
 _MADE: Final = (*_TAKEN, "properties")
 _CONTENT: Final = pa.schema(
@@ -209,12 +224,17 @@ def _steps(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]
         ),
         "is_readable": is_readable.take(place),
         **{name: content.column(name).take(place) for name in _TAKEN},
+        "bridged_id": _last_of(content.column(_BRIDGED)).take(place),
         "group_id": content.column(_GROUP).take(place),
         "is_scheduled": pc.is_valid(content.column(_DELIVERY)).take(place),
         "is_moved": pc.is_valid(content.column(_ORIGINAL)).take(place),
         "moved_from": pa.nulls(count, pa.string()),
         "damage": batch.column("damage"),
     }
+    if told.given:
+        arrays["duplicate_id"] = pc.coalesce(
+            arrays["duplicate_id"], _spread(told.given, count, text=True)
+        )
     made = pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
     yield from _moved(made, content, told.sent)
     if told.others:
@@ -255,17 +275,19 @@ class _Told:
         sent: rows of messages, in order.
         numbers: the queue of a reference; of `told` the transaction.
         accepted: the node that a bridge brought a message from, and the message's id there.
-        others: rows of `accepted` that no bridge brought.
+        given: duplicate ids that a JMS bridge may have made.
+        others: rows of other duplicate ids.
     """
 
     sent: list[int]
     numbers: dict[int, int]
     accepted: dict[int, tuple[str, int]]
+    given: dict[int, str]
     others: list[int]
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, codes: list[int]) -> _Told:
-        found = cls([], {}, {}, [])
+        found = cls([], {}, {}, {}, [])
         ends, data = _bodies(batch)
         read = _LONG.unpack_from
         for row, code in enumerate(codes):
@@ -275,11 +297,15 @@ class _Told:
             elif code == _SENT:
                 found.sent.append(row)
             elif code == _ACCEPTED:
-                one = _brought(bytes(data[ends[row] : ends[row + 1]]))
-                if one is None:
-                    found.others.append(row)
-                else:
+                body = bytes(data[ends[row] : ends[row + 1]])
+                one = _brought(body)
+                given = _made_by_jms_bridge(body) if one is None else None
+                if one is not None:
                     found.accepted[row] = one
+                elif given is not None:
+                    found.given[row] = given
+                else:
+                    found.others.append(row)
         return found
 
 
@@ -296,15 +322,40 @@ def _brought(body: bytes) -> tuple[str, int] | None:
     """The node that a bridge brought a message from, and its id there; None: not from a bridge."""
     if not body.startswith(_BRIDGE, _INT.size):
         return None
-    (address_size,) = _INT.unpack_from(body)
-    given_at = _INT.size + address_size
-    if address_size < len(_BRIDGE) or given_at + _INT.size > len(body):
-        return None
-    (size,) = _INT.unpack_from(body, given_at)
-    given = body[given_at + _INT.size : given_at + _INT.size + max(0, size)]
-    if len(given) != _BRIDGE_ID_SIZE:
+    given = _given(body)
+    if given is None or len(given) != _BRIDGE_ID_SIZE:
         return None
     return given[:_NODE_ID_SIZE].hex(), _LONG.unpack_from(given, _NODE_ID_SIZE)[0]
+
+
+def _made_by_jms_bridge(body: bytes) -> str | None:
+    """A duplicate id of a JMS bridge's size, in hex; None: of another size, or no hex."""
+    given = _given(body)
+    if given is not None and len(given) == _JMS_ID_SIZE:
+        return given.hex()
+    if given is None or len(given) != _JMS_TEXT_SIZE:
+        return None
+    try:
+        return bytes.fromhex(given.decode("utf-16-le")).hex()
+    except ValueError:
+        return None
+
+
+def _given(body: bytes) -> bytes | None:
+    """The id in the record of a duplicate id; None: the record is damaged."""
+    if len(body) < _INT.size:
+        return None
+    (address_size,) = _INT.unpack_from(body)
+    given_at = _INT.size + address_size
+    if address_size < 0 or given_at + _INT.size > len(body):
+        return None
+    (size,) = _INT.unpack_from(body, given_at)
+    return body[given_at + _INT.size : given_at + _INT.size + max(0, size)]
+
+
+def _last_of(lists: pa.Array) -> pa.Array:
+    """The last id of each list of ids."""
+    return pc.replace_substring_regex(lists, "^.*,", "")
 
 
 def _spread(values: dict[int, Any], count: int, *, text: bool = False) -> pa.Array:

@@ -61,7 +61,8 @@ _TITLES: Final = ("finding", "reason", "node", "address", "queue", "count")
     "bridge_queues",
     metavar="QUEUE",
     multiple=True,
-    help="A queue that a bridge of broker.xml consumes from, to a node among SOURCEs. Repeatable.",
+    help="A queue that a bridge of broker.xml, or a JMS bridge, consumes from, to a node among"
+    " SOURCEs. NODE:QUEUE is that of one node. Repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Every finding, a JSON object a line.")
 def audit(

@@ -1,8 +1,9 @@
 """A broker in a process of its own, started by BrokerProcess.
 
-`python -m tests.broker.serve FOLDER PORT MESSAGES SECONDS TYPE SIZE`: behind so many MESSAGES an
-address pages, in pages of 64 KiB. A handshake may take so many SECONDS. The message journal is of
-that TYPE, in files of SIZE bytes. FOLDER `-` keeps nothing, and may be the URL of a database.
+`python -m tests.broker.serve FOLDER PORT MESSAGES SECONDS TYPE SIZE HISTORY`: behind so many
+MESSAGES an address pages, in pages of 64 KiB. A handshake may take so many SECONDS. The message
+journal is of that TYPE, in files of SIZE bytes; HISTORY is 1 where its history is kept. FOLDER `-`
+keeps nothing, and may be the URL of a database.
 Prints `READY port` when it serves; ends with the broker's exit status.
 """
 
@@ -29,7 +30,15 @@ ROOT = Path(__file__).resolve().parents[2]
 START_S = 60
 
 
-def options(folder, port, max_messages, handshake_s, journal_type="NIO", file_size=10 << 20):
+def options(
+    folder,
+    port,
+    max_messages,
+    handshake_s,
+    journal_type="NIO",
+    file_size=10 << 20,
+    keeps_history=False,
+):
     """What the broker of a folder is: an expiry and a dead letter address."""
     settings = SettingsRepository()
     settings.add(
@@ -51,10 +60,16 @@ def options(folder, port, max_messages, handshake_s, journal_type="NIO", file_si
             connection_url=str(folder), lock_expiration_ms=60_000, ride_out_ms=60_000
         )
     elif folder != "-":
+        history = {}
+        if keeps_history:
+            history = {
+                "retention_directory": Path(folder) / "retention",
+                "retention_period_ms": 10**9,
+            }
         store = FileStoreOptions(
             bindings=bindings_options(Path(folder) / "bindings"),
             messages=messages_options(
-                Path(folder) / "journal", journal_type=journal_type, file_size=file_size
+                Path(folder) / "journal", journal_type=journal_type, file_size=file_size, **history
             ),
         )
     return BrokerOptions(
@@ -75,9 +90,11 @@ class BrokerProcess:
         handshake_s=10.0,
         journal_type="NIO",
         file_size=10 << 20,
+        keeps_history=False,
     ):
         command = [sys.executable, "-m", "tests.broker.serve"]
-        command += map(str, (folder, port, max_messages, handshake_s, journal_type, file_size))
+        values = (folder, port, max_messages, handshake_s, journal_type, file_size)
+        command += map(str, (*values, int(keeps_history)))
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -107,7 +124,7 @@ class BrokerProcess:
 
 def main():
     logging.basicConfig(level=logging.ERROR)
-    folder, port, max_messages, handshake_s, journal_type, file_size = sys.argv[1:]
+    folder, port, max_messages, handshake_s, journal_type, file_size, has_history = sys.argv[1:]
 
     async def live():
         broker = Broker(
@@ -118,6 +135,7 @@ def main():
                 float(handshake_s),
                 journal_type,
                 int(file_size),
+                has_history == "1",
             )
         )
         return await serve(

@@ -2,6 +2,7 @@
 
 import struct
 
+from broker.bridges.jms.transfers import duplicate_id
 from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
 from broker.records.binding_records import QueueBinding, QueueStatus, QueueStatusRecord
@@ -134,6 +135,25 @@ class Node:
         self.journal.add(self.next_id, DUPLICATE, encode_record(record), tx=tx)
         brought = self.send(*queue_ids, tx=tx, **given)
         self.journal.commit(tx, sync=False)
+        return brought
+
+    def bring(self, source, message_id, queue, *queue_ids, as_text=False, is_undone=False):
+        """What a JMS bridge brings from a queue of another node by duplicate ids; its id here.
+
+        Args:
+            as_text: by another protocol than Core.
+            is_undone: its transaction is rolled back.
+        """
+        position = queue.encode() + b"\0" + struct.pack(">q", message_id)
+        given_id = duplicate_id(source.node_id, position)
+        if as_text:
+            given_id = given_id.hex().encode("utf-16-le")
+        tx = self.journal.begin()
+        self.next_id += 1
+        record = encode_record(DuplicateId("orders", given_id))
+        self.journal.add(self.next_id, DUPLICATE, record, tx=tx)
+        brought = self.send(*queue_ids, tx=tx)
+        (self.journal.rollback if is_undone else self.journal.commit)(tx, sync=False)
         return brought
 
     def close(self):

@@ -8,8 +8,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
+from broker.bridges.jms.message import ID_LISTS
+from broker.bridges.jms.transfers import duplicate_id
+from broker.model.properties import Property, PropertyType
 from broker.records.message_records import DuplicateId
 from broker.records.records import encode_record
+from broker.records.stored_messages import CoreMessage, MessageHeaders
 from pipeline.columns import arrow_schema
 from pipeline.raw_rows import ROWS_MAX
 from pipeline.schema import JOURNAL
@@ -95,6 +99,41 @@ def test_what_a_bridge_brought_is_at_the_message_of_its_source():
     (row,) = (one for one in found if one["step"] == "accepted")
     assert (row["source_id"], row["message_id"]) == (node_id.hex, 4711)
     assert row["counts"] == (1 << 32) + 5
+
+
+def test_an_id_that_a_jms_bridge_may_have_made_is_told_as_hex():
+    node_id = str(UUID(int=77))
+    given = [duplicate_id(node_id, b"q\0" + QUEUE), duplicate_id(node_id, b"p\0" + QUEUE)]
+    bodies = [
+        *(given[0], given[1].hex().encode("utf-16-le")),
+        *("no hex digits in these characters".rjust(64).encode("utf-16-le"), b"\xd8" * 128),
+        *(b"x" * 31, b"x" * 33, b""),
+    ]
+    records = [
+        record(number, "add", number, DUPLICATE, encode_record(DuplicateId("a", one)))
+        for number, one in enumerate(bodies)
+    ]
+    damaged = [b"", b"\0\0\0", b"\xff" * 8, b"\x7f" * 8, b"\0\0\0\0\0\0\0"]
+    records += [record(20 + n, "add", 20 + n, DUPLICATE, one) for n, one in enumerate(damaged)]
+
+    found = steps(*records)
+
+    assert [one["duplicate_id"] for one in found] == [one.hex() for one in given]
+    assert {(one["step"], one["source_id"]) for one in found} == {("accepted", None)}
+
+
+def test_a_message_of_a_jms_bridge_tells_the_id_of_the_one_it_was_made_of():
+    def sent(number, **lists):
+        properties = tuple(Property(name, PropertyType.STRING, one) for name, one in lists.items())
+        headers = MessageHeaders(number, "a", None, 3, True, 0, 0, 4, properties)
+        body = encode_record(CoreMessage(number, "a", b"", headers))
+        return record(number, "add", number, MESSAGE, body)
+
+    found = steps(
+        sent(1), sent(2, **{ID_LISTS[1]: "ID:a"}), sent(3, **{ID_LISTS[1]: "ID:a,ID:b,ID:c"})
+    )
+
+    assert [one["bridged_id"] for one in found] == [None, "ID:a", "ID:c"]
 
 
 def test_what_cannot_be_read_is_told_as_such():

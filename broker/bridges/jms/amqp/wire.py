@@ -9,6 +9,7 @@ Belongs to one event loop.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from proton import SASL, Collector, Connection, Endpoint, Event, Transport, TransportException
@@ -31,6 +32,7 @@ give_up_where_made()
 _IDLE_S: Final = 60.0
 _FRAME_SIZE_MAX: Final = 128 * 1024
 _BEAT_MIN_S: Final = 0.05
+_CLOSE_S: Final = 1.0
 _ENDED: Final = (Event.SESSION_REMOTE_CLOSE, Event.LINK_REMOTE_CLOSE, Event.LINK_REMOTE_DETACH)
 
 
@@ -57,12 +59,16 @@ class Wire(asyncio.Protocol):
         links: who is told of deliveries, by the link's name.
         probes: sessions that the broker may end.
         lost: why the connection has ended; None while it works.
+        is_refused: the broker has closed the connection without a word.
     """
 
     def __init__(self, host: str, container: str, credentials: Credentials) -> None:
         self.links: dict[str, EngineLink] = {}
         self.probes: list[Session] = []
         self.lost: ConnectionLost | None = None
+        self.is_refused = False
+        self._has_heard = False
+        self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._waiting: set[asyncio.Future[None]] = set()
         self._socket: asyncio.Transport | None = None
@@ -96,6 +102,7 @@ class Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; the engine takes as many at once as it has room for."""
+        self._has_heard = True
         while data:
             try:
                 room = self._engine.capacity()
@@ -112,6 +119,8 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Nothing comes any more."""
+        self._closed.set()
+        self.is_refused = error is None and not self._has_heard
         self._look()
         self.fail(self._refusal() or str(error or "the broker closed the connection"))
         if self._beat is not None:
@@ -235,14 +244,25 @@ class Wire(asyncio.Protocol):
                 self._waiting.discard(changed)
 
     async def close(self) -> None:
-        """Close in order, as far as the connection still works."""
+        """Close in order, as far as the connection still works; returns once its socket is gone.
+
+        TLS ends with an answer of the broker, which has so many seconds for it.
+        """
         if self.lost is None:
             self.lost = ConnectionLost("closed")
             self.connection.close()
             self.flush()
             self._engine.close_head()
-        if self._socket is not None:
-            self._socket.close()
+        if self._socket is None:
+            return
+        self._socket.close()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._closed.wait()
+        finally:
+            self._socket.abort()
+        await self._closed.wait()
 
 
 def _told(what: str, endpoint: Any) -> str:  # noqa: ANN401 - Proton's.

@@ -179,6 +179,9 @@ def core_message(message: JMSMessage, routing: RoutingType, user_id: bytes) -> M
     for name in ID_LISTS:
         if (ids := message.properties.get(name)) is not None:
             core.set(*ids)
+    # Its sender's was for the source. In a transaction, one that the target knows would undo the
+    # whole batch, at each attempt.
+    core.remove(DUPLICATE_ID)
     if message.duplicate_id is not None:
         core.set(DUPLICATE_ID, PropertyType.BYTES, message.duplicate_id)
     return core

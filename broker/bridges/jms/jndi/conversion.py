@@ -15,7 +15,7 @@ __all__ = ["Conversion"]
 
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 # Set by the provider that delivers.
-_PROVIDER_S: Final = frozenset(("JMSXDeliveryCount", "JMSXRcvTimestamp", "JMSXState"))
+_PROVIDER_S: Final = frozenset(("JMSXDeliveryCount", "JMSXRcvTimestamp", "JMSXState", DUPLICATE_ID))
 _TYPES: Final = {
     "java.lang.Boolean": (PropertyType.BOOLEAN, bool),
     "java.lang.Byte": (PropertyType.BYTE, int),

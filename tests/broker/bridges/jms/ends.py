@@ -55,8 +55,8 @@ class End:
 
 
 @contextlib.contextmanager
-def an_end(folder=None):
-    made = EmbeddedBroker() if folder is None else EmbeddedBroker.in_folder(folder)
+def an_end(folder=None, options=None):
+    made = EmbeddedBroker(options) if folder is None else EmbeddedBroker.in_folder(folder)
     with made as embedded:
         end = End(embedded)
         with end.client:

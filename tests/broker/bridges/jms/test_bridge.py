@@ -3,8 +3,10 @@
 import pytest
 
 from broker.bridges.jms import BridgeState, Destination, ExactlyOnce, JMSBridge, QualityOfService
+from broker.bridges.jms.core.session import CoreSession
 from broker.bridges.jms.message import ID_LISTS
 from tests.broker.bridges.jms.ends import WAIT_S, an_end, bridge, wait_for
+from tests.broker.bridges.jms.faults import WAYS
 
 AT_MOST_ONCE = QualityOfService.AT_MOST_ONCE
 DUPLICATES_OK = QualityOfService.DUPLICATES_OK
@@ -140,6 +142,44 @@ def test_ids_are_appended_under_both_names(source, target):
     first = "ID:30313233-3435-3637-3839-616263646566"
     assert [found.get(name) for name in ID_LISTS] == [first, first]
     assert found.message.user_id not in (None, b"0123456789abcdef")
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("way", WAYS)
+def test_ids_that_senders_gave_keep_no_batch_back(
+    source, target, tmp_path, monkeypatch, way, batch
+):
+    """The target knows one from elsewhere, and all of them once a batch comes again."""
+    quality, exactly_once = WAYS[way]
+    target.send("q", "zero", properties={"_AMQ_DUPL_ID": "a"})
+    for content in "abc":
+        source.send("q", content, properties={"_AMQ_DUPL_ID": content})
+    real, fails = CoreSession.acknowledge, [True]
+
+    async def acknowledge(self):
+        if fails and quality is not AT_MOST_ONCE:
+            fails.pop()
+            raise ConnectionError("lost")
+        await real(self)
+
+    monkeypatch.setattr(CoreSession, "acknowledge", acknowledge)
+    with bridge(
+        source,
+        target,
+        quality_of_service=quality,
+        exactly_once=exactly_once,
+        transaction_log=tmp_path,
+        max_batch_size=batch,
+        max_batch_time=20,
+        failure_retry_interval=10,
+    ) as moving:
+        wait_for(lambda: moving.snapshot()["moved"] == 3)
+        found = target.take("q", target.count("q"))
+
+    assert {one.content for one in found} == {"zero", *"abc"}
+    is_by_ids = exactly_once is ExactlyOnce.DUPLICATE_IDS
+    kept = [one.get("_AMQ_DUPL_ID") for one in found[1:]]
+    assert all((one is not None) is is_by_ids for one in kept), kept
 
 
 def test_a_non_durable_message_is_moved_counted_apart_and_warned_of_once(source, target, caplog):
