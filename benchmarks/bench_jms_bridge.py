@@ -74,7 +74,9 @@ class OfQuality:
             await asyncio.sleep(POLL_S)
 
 
-def cases(pair: Pair, options: argparse.Namespace, folder: Path) -> tuple[ScenarioProcess, list[OfQuality]]:
+def cases(
+    pair: Pair, options: argparse.Namespace, folder: Path
+) -> tuple[ScenarioProcess, list[OfQuality]]:
     """Start what runs a pair's bridges; give it, and its cases."""
     is_ours = pair.kind == "ours"
     place = folder / f"{pair.kind}-bridge"
