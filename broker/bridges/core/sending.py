@@ -3,7 +3,8 @@
     put() ─▶ credits of the address ─▶ Send ─▶ (the target has it on its disk) ─▶ on_answer()
 
 Sends overlap: each has a correlation id, and its answer comes once the target has made it durable.
-A body of more than `min-large-message-size` goes in parts, read one after the other; nothing
+In a transaction none is asked for: the commit that is called behind them has one for all. A body of
+more than `min-large-message-size` goes in parts, read one after the other; nothing
 else goes between them.
 
 Threads: the event loop's alone; nothing but the task of a large body waits.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from broker.client.aio.waiting import future_of
 from broker.client.errors import ClientError
@@ -27,13 +28,14 @@ from journal.errors import JournalIOError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from broker.bridges.core.target import Link
+    from broker.client.aio.connection import AsyncConnection
+    from broker.client.aio.session import AsyncSession
     from broker.client.credits import AddressCredits
     from broker.model.large_body import LargeBody
     from broker.model.message import Message
     from broker.protocols.core.packet import Packet
 
-__all__ = ["CannotSend", "Sending", "Sent", "Waits"]
+__all__ = ["Body", "CannotSend", "Sending", "SendingLink", "Sent", "Waits"]
 
 
 class CannotSend(Exception):
@@ -71,6 +73,13 @@ class Sent:
         self.is_done = False
 
 
+class SendingLink(Protocol):
+    """What messages go over."""
+
+    connection: AsyncConnection
+    session: AsyncSession
+
+
 class Body(Protocol):
     """A body that is read in parts."""
 
@@ -85,6 +94,10 @@ class Body(Protocol):
 
     def close(self) -> None:
         """Read it no more."""
+
+
+# Behind each other: what it is here, what the target gets, its body where that is elsewhere.
+_Entry: TypeAlias = "tuple[Sent, Message, Body | None]"
 
 
 class _InMemory:
@@ -148,6 +161,8 @@ class Sending:
             it is sent.
         on_room: called when the next message may be put behind a wait.
         limit: awaited with each new address before the first message for it is sent.
+        asks: whether each message is answered; False in a transaction, where an error shows at the
+            commit.
 
     Attributes:
         waits: what the next one waits for.
@@ -157,14 +172,16 @@ class Sending:
 
     def __init__(
         self,
-        link: Link,
+        link: SendingLink,
         *,
         on_answer: Callable[[Sent, Exception | None], object],
         on_failed: Callable[[Exception], object],
         on_room: Callable[[], object],
         limit: Callable[[str], Awaitable[object]] | None = None,
+        asks: bool = True,
     ) -> None:
         self._limit = limit
+        self._asks = asks
         self._limited: set[str] = set()
         self._connection = link.connection
         self._state = link.session.state
@@ -174,7 +191,7 @@ class Sending:
         self._on_answer = on_answer
         self._on_failed = on_failed
         self._on_room = on_room
-        self._queue: deque[tuple[Sent, Message]] = deque()
+        self._queue: deque[_Entry | Callable[[], object]] = deque()
         self._credits: dict[str, AddressCredits] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -187,18 +204,30 @@ class Sending:
         """Whether what was put last may not have left."""
         return self.waits is not Waits.NOTHING
 
-    def put(self, sent: Sent, message: Message) -> None:
+    def put(self, sent: Sent, message: Message, body: Body | None = None) -> None:
         """Send a message behind the others.
 
         Args:
             sent: what it is here.
             message: what the target gets; one of AMQP as it is, inside of one of Core.
+            body: of a large message, where the message does not have it; closed when it is sent.
         """
         made = embedded(message)
         if len(made.body) > self._chunk_size:
             # In parts it would be taken for one of Core.
             made = message
-        self._queue.append((sent, made))
+        self._put((sent, made, body))
+
+    def call_behind(self, work: Callable[[], object]) -> None:
+        """Call this once what was put so far has been sent, before what is put later.
+
+        Args:
+            work: such as a commit; it may close this.
+        """
+        self._put(work)
+
+    def _put(self, entry: _Entry | Callable[[], object]) -> None:
+        self._queue.append(entry)
         if self.waits is Waits.NOTHING:
             self._go_on()
 
@@ -219,14 +248,21 @@ class Sending:
                 self._wait(Waits.SOCKET)
                 self._spawn(self._drained)
                 return
-            message = queue[0][1]
+            entry = queue[0]
+            if not isinstance(entry, tuple):
+                queue.popleft()
+                entry()
+                continue
+            message = entry[1]
             if self._limit is not None and (message.address or "") not in self._limited:
                 self._wait(Waits.LIMIT, message.address)
                 self._spawn(self._ask_limit)
                 return
             size = len(message.encode())
-            if message.is_large or (
-                size > self._chunk_size and len(message.body) > self._chunk_size
+            if (
+                message.is_large
+                or entry[2] is not None
+                or (size > self._chunk_size and len(message.body) > self._chunk_size)
             ):
                 self._wait(Waits.BODY)
                 self._spawn(self._send_large)
@@ -271,11 +307,20 @@ class Sending:
             self._on_room()
 
     def _send(self) -> None:
-        sent, message = self._queue.popleft()
+        sent, message, _ = self._head()
+        self._queue.popleft()
         self._answer_to(sent, Send(message, sender_id=self._number))
 
+    def _head(self) -> _Entry:
+        entry = self._queue[0]
+        assert isinstance(entry, tuple), "what is called does not wait"
+        return entry
+
     def _answer_to(self, sent: Sent, packet: Send | SendContinuation) -> None:
-        self._channel.call_correlated(packet, _Answer(self, sent))
+        if self._asks:
+            self._channel.call_correlated(packet, _Answer(self, sent))
+        else:
+            self._channel.post(packet)
 
     def answered(self, sent: Sent, error: Exception | None) -> None:
         """The target has answered, or the link is lost."""
@@ -311,7 +356,7 @@ class Sending:
 
     async def _send_large(self) -> None:
         """Send headers, and the body part by part; the last part is answered."""
-        sent, message = self._queue[0]
+        sent, message, given = self._head()
         headers = message.encode_headers()
         if len(headers) >= self._chunk_size:
             raise CannotSend(
@@ -320,7 +365,7 @@ class Sending:
                 f"{self._chunk_size} bytes"
             )
         stored = message.large
-        body: Body = _InMemory(message.body) if stored is None else _Stored(stored)
+        body = given or (_InMemory(message.body) if stored is None else _Stored(stored))
         try:
             self._channel.post(SendLarge(message))
             await self._charge(message, len(headers) + HEADER_SIZE)

@@ -67,9 +67,13 @@ class Batch:
             return longest_s
         return max(0.0, min(longest_s, self._due_s - now_s))
 
-    def clear(self) -> None:
-        """Forget the messages: they have been sent, or come again."""
-        for message in self.messages:
-            message.close()
-        self.messages.clear()
+    @property
+    def room(self) -> int:
+        """How many messages more there may be in it."""
+        return self.size_max - len(self.messages)
+
+    def take(self) -> list[JMSMessage]:
+        """Give the messages, and begin anew."""
+        messages, self.messages = self.messages, []
         self._due_s = None
+        return messages

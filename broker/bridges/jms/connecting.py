@@ -62,11 +62,13 @@ class Opened:
         transfer: receives and sends.
         mode: how.
         batch_size: messages in a full batch.
+        in_flight_max: messages on their way, unless there is one batch alone.
     """
 
     transfer: Transfer
     mode: Mode
     batch_size: int
+    in_flight_max: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +135,9 @@ class Connecting:
             source=source.capabilities,
             target=target.capabilities,
         )
-        batch_size = options.max_batch_size
+        sizes = options.max_batch_size, options.max_in_flight
         if mode is Mode.DUPLICATE_IDS:
-            batch_size = await self._limited(target, target_destination)
+            sizes = await self._limited(target, target_destination)
         ends = Ends(
             source=source,
             target=target,
@@ -144,8 +146,8 @@ class Connecting:
             selector=options.selector,
             subscription=subscription,
         )
-        opening = open_transfer(mode, ends, batch_size=batch_size, transactions=self.transactions)
-        return Opened(await self._timed(opening, "opening sessions"), mode, batch_size)
+        opening = open_transfer(mode, ends, batch_size=sizes[0], transactions=self.transactions)
+        return Opened(await self._timed(opening, "opening sessions"), mode, *sizes)
 
     def _subscription(self, source: Destination) -> Subscription | None:
         name, client_id = self.options.subscription_name, self.options.client_id
@@ -158,7 +160,8 @@ class Connecting:
             )
         return Subscription(name, client_id)
 
-    async def _limited(self, target: Connection, destination: Destination) -> int:
+    async def _limited(self, target: Connection, destination: Destination) -> tuple[int, int]:
+        """Give the size of a batch, and of all that are on their way."""
         kept = await self._timed(
             target.duplicate_ids_max(destination), "asking for the target's id-cache-size"
         )
@@ -169,7 +172,7 @@ class Connecting:
                 "batches are of %d messages",
                 *(self.options.name, self.options.max_batch_size, kept, size),
             )
-        return size
+        return size, batch_size_for(self.options.max_in_flight, kept)
 
     async def _timed(self, work: Awaitable[T], what: str) -> T:
         return await timed(work, what, self.options)

@@ -4,10 +4,13 @@
       ▲            │ failed                  ▲                             │
       └── wait ◀───┘◀───────── lost ─────────┴─────────────────────────────┘
 
-Belongs to one event loop. Every call of a provider but `move` ends with failover_timeout, so that
-one that hangs delays neither `stop()` nor the loop. A move is waited for without limit, since a
-target without room may take as long as it likes; `stop()` waits for it for failover_timeout, and
-then gives the connections up.
+Belongs to one event loop. Where both sides can, later batches leave while earlier ones are on their
+way (`pipelined.py`), up to max_in_flight messages.
+
+Every call of a provider but `move` ends with failover_timeout, so that one that hangs delays
+neither `stop()` nor the loop. A move is waited for without limit, since a target without room may
+take as long as it likes; `stop()` waits for it for failover_timeout, and then gives the connections
+up.
 """
 
 from __future__ import annotations
@@ -15,27 +18,33 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from broker.bridges.jms.batch import Batch
 from broker.bridges.jms.connecting import Connecting, timed
 from broker.bridges.jms.errors import BridgeConfigError, ConnectionLost, InDoubtError
+from broker.bridges.jms.in_flight import InFlight
 from broker.bridges.jms.message import ID_LISTS, extended_ids
 from broker.bridges.jms.mode import Mode
 from broker.bridges.jms.options import QualityOfService
+from broker.bridges.jms.providers import BatchReceiver
 from broker.bridges.jms.state import BridgeState, Counters, Progress
 from broker.bridges.jms.transfers import TRANSACTION_MAX_S
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
-    from broker.bridges.jms.connecting import Factories, OwnThreads
+    from broker.bridges.jms.connecting import Factories, Opened, OwnThreads
+    from broker.bridges.jms.in_flight import Departed
     from broker.bridges.jms.message import JMSMessage
     from broker.bridges.jms.options import JMSBridgeOptions
-    from broker.bridges.jms.providers import Connection, ConnectionFactory
+    from broker.bridges.jms.providers import Connection, ConnectionFactory, Receiver
     from broker.bridges.jms.transactions import TransactionManager
     from broker.bridges.jms.transfers import Transfer
     from broker.environment import Clock
+
+    _Receive = Callable[[int, float], Awaitable[Sequence[JMSMessage]]]
 
 __all__ = ["Engine"]
 
@@ -50,6 +59,18 @@ _CLOSE_S: Final = 5.0
 
 class _Stopped(Exception):
     pass
+
+
+def _receiving(receiver: Receiver) -> _Receive:
+    """Give what receives: as many as are there, or one where the provider does no more."""
+    if isinstance(receiver, BatchReceiver):
+        return receiver.receive_many
+
+    async def one(count_max: int, timeout_s: float) -> Sequence[JMSMessage]:
+        message = await receiver.receive(timeout_s)
+        return () if message is None else (message,)
+
+    return one
 
 
 class Engine:
@@ -69,7 +90,6 @@ class Engine:
         counters: what it has done.
         mode: how it moves messages; None until it was connected.
         lag_ms: age of the newest message that arrived at the target, when it did; None before.
-        sending_since_s: since when a batch is on its way (clock.monotonic_s); None if none is.
     """
 
     def __init__(
@@ -88,7 +108,6 @@ class Engine:
         self.counters = Counters()
         self.mode: Mode | None = None
         self.lag_ms: int | None = None
-        self.sending_since_s: float | None = None
         self._connecting = Connecting(
             options=options,
             factories=factories,
@@ -105,6 +124,7 @@ class Engine:
         self._idle = asyncio.Event()
         self._idle.set()
         self._running: asyncio.Task[None] | None = None
+        self._in_flight = InFlight(0)
         self._has_warned = False
         self._background: set[asyncio.Task[Any]] = set()
 
@@ -151,7 +171,7 @@ class Engine:
 
     def why(self) -> str | None:
         """Give why no message moves, in words; None if messages do."""
-        since = self.sending_since_s
+        since = self._in_flight.since_s
         if since is not None:
             waited = self._clock.monotonic_s() - since
             if waited >= 1:
@@ -195,32 +215,42 @@ class Engine:
             self.counters.connected += 1
             self._count_in_doubt()
             log.info("JMS bridge %s: connected: %s", self.options.name, self.mode)
-            await self._move_batches(opened.transfer, connections, opened.batch_size)
+            await self._move_batches(opened, connections)
         finally:
             await self._close(transfer, connections)
 
     # --- moving -------------------------------------------------------------------------------
 
-    async def _move_batches(
-        self, transfer: Transfer, connections: list[Connection], batch_size: int
-    ) -> None:
-        batch = Batch(batch_size, self._batch_time_ms())
+    async def _move_batches(self, opened: Opened, connections: list[Connection]) -> None:
+        transfer = opened.transfer
+        receive = _receiving(transfer.receiver)
+        batch = Batch(opened.batch_size, self._batch_time_ms())
+        self._in_flight = in_flight = InFlight(opened.in_flight_max)
         self._idle.clear()
         try:
             while not self._stopping.is_set():
+                in_flight.check()
                 self._check(connections)
                 if self.progress.is_paused:
                     await self._rest(transfer, batch, connections)
                     continue
-                beginning = transfer.begin(is_empty=not batch)
-                await self._timed(beginning, "beginning a transaction")
-                await self._receive(transfer, batch)
+                await self._receive(transfer, receive, batch)
                 if batch.is_due(self._clock.monotonic_s()):
-                    await self._move(transfer, batch)
+                    await self._leave(transfer, batch)
+            await in_flight.wait_until_empty()
         finally:
-            batch.clear()
-            self._idle.set()
+            self._end(batch)
         raise _Stopped
+
+    def _end(self, batch: Batch) -> None:
+        """Give up what is in hand and on its way: it comes again, or is lost."""
+        for message in batch.take():
+            message.close()
+        count = self._in_flight.abort()
+        self.counters.aborted += count
+        if self.options.quality_of_service is not QualityOfService.AT_MOST_ONCE:
+            self.counters.retried += count
+        self._idle.set()
 
     def _batch_time_ms(self) -> int:
         wanted, most = self.options.max_batch_time, int(TRANSACTION_MAX_S * 1000)
@@ -233,36 +263,42 @@ class Engine:
         )
         return most
 
-    async def _receive(self, transfer: Transfer, batch: Batch) -> None:
-        """Receive one message, if one comes soon."""
+    async def _receive(self, transfer: Transfer, receive: _Receive, batch: Batch) -> None:
+        """Receive what is there for the batch, or what comes soon."""
+        if transfer.begins:
+            beginning = transfer.begin(is_empty=not batch)
+            await self._timed(beginning, "beginning a transaction")
+        wait_s = batch.wait_s(self._clock.monotonic_s(), self._receive_s)
+        messages = await self._timed(receive(batch.room, wait_s), "receiving")
         now_s = self._clock.monotonic_s()
-        message = await self._timed(
-            transfer.receiver.receive(batch.wait_s(now_s, self._receive_s)), "receiving"
-        )
-        if message is not None:
-            batch.add(message, self._clock.monotonic_s())
+        for message in messages:
+            batch.add(message, now_s)
 
-    async def _move(self, transfer: Transfer, batch: Batch) -> None:
-        messages = batch.messages
+    async def _leave(self, transfer: Transfer, batch: Batch) -> None:
+        """Move a batch; return once the next one may be received."""
+        messages = batch.take()
         for message in messages:
             self._prepare(message)
-        self.sending_since_s = self._clock.monotonic_s()
-        try:
-            await transfer.move(messages)
-        except InDoubtError:
-            # Decided: recovery moves them.
-            self._count(messages)
-            raise
-        except BaseException:
-            self.counters.aborted += len(messages)
-            if self.options.quality_of_service is not QualityOfService.AT_MOST_ONCE:
-                self.counters.retried += len(messages)
-            raise
-        finally:
-            self.sending_since_s = None
-            self._count_in_doubt()
-        self._count(messages)
-        batch.clear()
+        in_flight = self._in_flight
+        departed = in_flight.add(messages, self._clock.monotonic_s())
+        await in_flight.wait_for_room()
+        await transfer.move(messages, partial(self._moved, in_flight, departed))
+        in_flight.check()
+
+    def _moved(self, in_flight: InFlight, departed: Departed, error: Exception | None) -> None:
+        """A batch has its outcome."""
+        if in_flight.is_over:
+            # Its connection was given up.
+            return
+        if error is None or isinstance(error, InDoubtError):
+            # In doubt it is decided: recovery moves them.
+            in_flight.arrived(departed, self._clock.monotonic_s())
+            self._count(departed.messages)
+            for message in departed.messages:
+                message.close()
+        if error is not None:
+            in_flight.failed(error)
+        self._count_in_doubt()
 
     def _count_in_doubt(self) -> None:
         self.counters.in_doubt = getattr(self._transactions, "in_doubt", 0)
@@ -300,7 +336,8 @@ class Engine:
     async def _rest(self, transfer: Transfer, batch: Batch, connections: list[Connection]) -> None:
         """Pause: nothing is received and nothing is in hand until resume() or stop()."""
         if batch:
-            await self._move(transfer, batch)
+            await self._leave(transfer, batch)
+        await self._in_flight.wait_until_empty()
         # A broker would roll it back once it is open for too long.
         await self._timed(transfer.undo(), "undoing a transaction")
         await self._timed(transfer.source_session.stop(), "pausing the source")
@@ -347,6 +384,7 @@ class Engine:
     async def _close(self, transfer: Transfer | None, connections: list[Connection]) -> None:
         """Undo and close; what does not end in time is given up."""
         if transfer is not None:
+            transfer.close()
             await self._given_up_late(transfer.undo(), "undoing a transaction")
         # The source first: what comes again is there before the next attempt.
         for connection in reversed(connections):

@@ -42,8 +42,8 @@ class StreamedBody(Protocol):
     def read(self, size: int, /) -> bytes:
         """Give at most `size` bytes, -1 all that are left; b"" at the end."""
 
-    def seek(self, offset: int, /) -> int:
-        """Go to a byte."""
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go to a byte, from the beginning or (os.SEEK_END) the end; give which it is."""
 
     def close(self) -> None:
         """Give its storage up."""
@@ -71,6 +71,7 @@ class JMSMessage:
         read_body: gives the body if a target asks for it; None if it is in `body`.
         stream: the bytes of a large message's body, as its source encodes them.
         native: the source's own object.
+        added: properties that the bridge has set; the native object is without them.
     """
 
     kind: BodyKind
@@ -89,6 +90,7 @@ class JMSMessage:
     read_body: Callable[[], Body] | None = None
     stream: StreamedBody | None = None
     native: object | None = None
+    added: list[Property] | None = None
 
     def content(self) -> Body:
         """Give the body, of a large message too; in memory.
@@ -102,7 +104,8 @@ class JMSMessage:
 
     def set_text(self, name: str, value: str) -> None:
         """Set a property of type String."""
-        self.properties[name] = Property(name, PropertyType.STRING, value)
+        made = self.properties[name] = Property(name, PropertyType.STRING, value)
+        self.added = [*(self.added or ()), made]
 
     def close(self) -> None:
         """Give up what is kept of it outside of memory."""

@@ -53,6 +53,10 @@ class JMSBridgeOptions:
         max_batch_time: after so long a batch is sent that is not full; -1 waits for ever. Counts
             from the first message of the batch. Artemis counts from the last one, so a trickle of
             messages never leaves.
+        max_in_flight: messages that have left and are not confirmed yet, of several batches
+            together; one batch alone may be larger. 1 lets a batch leave when the one before it is
+            confirmed. More fill a link with latency, where both sides are of the Core protocol:
+            1000 are 50,000 messages/s over a round trip of 20 ms.
         subscription_name: of a durable subscription, if the source is a topic.
         client_id: the JMS client id of that subscription.
         add_message_id_in_header: append the message's id to ACTIVEMQ_BRIDGE_MSG_ID_LIST.
@@ -72,6 +76,7 @@ class JMSBridgeOptions:
     quality_of_service: QualityOfService = QualityOfService.DUPLICATES_OK
     max_batch_size: int = 1
     max_batch_time: int = FOREVER
+    max_in_flight: int = 1000
     subscription_name: str | None = None
     client_id: str | None = None
     add_message_id_in_header: bool = False
@@ -93,6 +98,7 @@ class JMSBridgeOptions:
         self._check("max_retries", self.max_retries, least=0, special=FOREVER)
         self._check("max_batch_size", self.max_batch_size, least=1)
         self._check("max_batch_time", self.max_batch_time, least=1, special=FOREVER)
+        self._check("max_in_flight", self.max_in_flight, least=1)
         self._check("failover_timeout", self.failover_timeout, least=1)
         if self.failure_retry_interval == -1 and self.max_retries > 0:
             raise BridgeConfigError(
@@ -134,6 +140,7 @@ class BridgeSettings(TypedDict, total=False):
     quality_of_service: QualityOfService
     max_batch_size: int
     max_batch_time: int
+    max_in_flight: int
     subscription_name: str | None
     client_id: str | None
     add_message_id_in_header: bool

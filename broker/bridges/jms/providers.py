@@ -19,12 +19,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from broker.bridges.jms.message import JMSMessage
     from broker.model.xid import Xid
 
 __all__ = [
+    "BatchReceiver",
+    "BatchSender",
+    "BatchSession",
     "Capabilities",
     "Connection",
     "ConnectionFactory",
@@ -33,6 +36,7 @@ __all__ = [
     "Destination",
     "DestinationFactory",
     "DestinationKind",
+    "Done",
     "Receiver",
     "Sender",
     "Session",
@@ -202,6 +206,55 @@ class Session(Protocol):
 
     async def close(self) -> None:
         """Undo what was not acknowledged or committed, and end."""
+
+
+Done: TypeAlias = "Callable[[Exception | None], object]"
+"""Called once with what came of something that was begun: None, or why it failed."""
+
+
+@runtime_checkable
+class BatchReceiver(Receiver, Protocol):
+    """A receiver that need not be asked for each message; a provider may do without it."""
+
+    async def receive_many(self, count_max: int, timeout_s: float) -> Sequence[JMSMessage]:
+        """Give the next message and those behind it that are here; none if none came in time.
+
+        Args:
+            count_max: how many at most.
+            timeout_s: seconds to wait for the first one; a fraction of one.
+        """
+
+    async def acknowledge_until(self, message: JMSMessage) -> None:
+        """Acknowledge it and all that were received before it; returns once that counts.
+
+        Args:
+            message: of this receiver, in a session of SessionKind.CLIENT.
+        """
+
+
+class BatchSender(Protocol):
+    """Sends batches without waiting, in the order of the calls; a provider may do without it."""
+
+    def send_batch(self, messages: Sequence[JMSMessage], done: Done) -> None:
+        """Send a batch; the messages are the caller's again once `done` is called.
+
+        Args:
+            messages: one or more; in a session of SessionKind.TRANSACTED one transaction.
+            done: with None once all count at the provider, on its disk if they are durable. With
+                an error for this batch and all later ones, of which some may count.
+        """
+
+
+@runtime_checkable
+class BatchSession(Session, Protocol):
+    """A session that gives BatchSenders."""
+
+    async def batch_sender(self, destination: Destination) -> BatchSender | None:
+        """Give what sends batches there; None where a setting of the provider does not let it.
+
+        Args:
+            destination: where to.
+        """
 
 
 @runtime_checkable

@@ -11,19 +11,28 @@
 
 If a step fails, the bridge closes both connections: what was not acknowledged comes again, with the
 same duplicate id. Nothing is retried within a connection, since its outcome there is not known.
+
+Each batch is moved to its end here before the next is received. Where both sides can do more,
+SEND_LAST, ACKNOWLEDGE_LAST and DUPLICATE_IDS are those of pipelined.py, with the same order.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from broker.bridges.jms.errors import BridgeConfigError, ProviderError
+from broker.bridges.jms.duplicate_ids import give_ids
+from broker.bridges.jms.errors import BridgeConfigError
 from broker.bridges.jms.mode import Mode
-from broker.bridges.jms.providers import SessionKind, TwoPhaseSession
+from broker.bridges.jms.pipelined import PipelinedAcknowledgeLast, PipelinedSendLast
+from broker.bridges.jms.providers import (
+    BatchReceiver,
+    BatchSession,
+    SessionKind,
+    TwoPhaseSession,
+)
 from broker.bridges.jms.transactions import Role
 
 if TYPE_CHECKING:
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
     from broker.bridges.jms.providers import (
         Connection,
         Destination,
+        Done,
         Receiver,
         Sender,
         Session,
@@ -40,7 +50,7 @@ if TYPE_CHECKING:
     )
     from broker.bridges.jms.transactions import Transaction, TransactionManager
 
-__all__ = ["TRANSACTION_MAX_S", "Ends", "Transfer", "duplicate_id", "open_transfer"]
+__all__ = ["TRANSACTION_MAX_S", "Ends", "Transfer", "open_transfer"]
 
 # How long a distributed transaction may be open for a batch. Brokers roll back those that take
 # longer than their transaction-timeout, 300 s in Artemis; of a bridge that is gone, too.
@@ -76,12 +86,16 @@ class Transfer(Protocol):
     """Receives and sends, in one mode.
 
     Attributes:
-        receiver: of the source.
-        source_session: that it belongs to.
+        begins: whether `begin()` is to be called before messages are received.
+        source_session: of the source.
     """
 
-    receiver: Receiver
+    begins: bool
     source_session: Session
+
+    @property
+    def receiver(self) -> Receiver:
+        """Of that session."""
 
     async def begin(self, *, is_empty: bool) -> None:
         """Make ready to receive. Idempotent.
@@ -90,15 +104,22 @@ class Transfer(Protocol):
             is_empty: no message of a batch is in hand.
         """
 
-    async def move(self, messages: Sequence[JMSMessage]) -> None:
+    async def move(self, messages: Sequence[JMSMessage], done: Done) -> None:
         """Move the messages received since the last call; all of them.
 
-        Returns once they count at the target and are gone at the source. Any error leaves them to
-        the mode: they are lost, come again, or are decided by the transaction manager's recovery.
+        Args:
+            messages: one or more.
+            done: called in the order of the calls, perhaps before this returns: with None once
+                they count at the target and are gone at the source. An error leaves them to the
+                mode: they are lost, come again, or are decided by the transaction manager's
+                recovery. So do those of later calls.
         """
 
     async def undo(self) -> None:
         """Leave no transaction open of messages that were received and are not moved."""
+
+    def close(self) -> None:
+        """Do nothing more: the connections are about to be closed. Idempotent."""
 
 
 async def open_transfer(
@@ -127,118 +148,127 @@ async def open_transfer(
             )
         return await _TwoPhase.open(ends, transactions)
     is_transacted = mode is not Mode.DUPLICATE_IDS and batch_size > 1
+    # In a transaction of the target a known id would undo the whole batch, while a send of its own
+    # is dropped alone.
     target = await ends.target.session(
         SessionKind.TRANSACTED if is_transacted else SessionKind.AUTO
     )
-    sender = await target.sender(ends.target_destination)
-    # Last: from here on messages come.
     source = await ends.source.session(SessionKind.CLIENT)
-    receiver = await ends.receiver(source)
-    if mode is Mode.DUPLICATE_IDS:
-        node_id = ends.source.capabilities.node_id
-        assert node_id is not None, "choose_mode() has seen it"
-        return _DuplicateIds(source, receiver, target, sender, node_id)
-    kind = _SendLast if mode is Mode.SEND_LAST else _AcknowledgeLast
-    return kind(source, receiver, target, sender, is_transacted=is_transacted)
+    node_id = ends.source.capabilities.node_id if mode is Mode.DUPLICATE_IDS else None
+    if isinstance(source, BatchSession) and isinstance(target, BatchSession):
+        batches = await target.batch_sender(ends.target_destination)
+        if batches is not None:
+            receiver = await ends.receiver(source)
+            assert isinstance(receiver, BatchReceiver), "its session says so"
+            if mode is Mode.SEND_LAST:
+                return PipelinedSendLast(source, receiver, batches)
+            return PipelinedAcknowledgeLast(source, receiver, batches, node_id)
+    sender = await target.sender(ends.target_destination)
+    sides = _Sides(
+        source=source,
+        # Last: from here on messages come.
+        receiver=await ends.receiver(source),
+        target=target,
+        sender=sender,
+        is_transacted=is_transacted,
+    )
+    return _SendLast(sides) if mode is Mode.SEND_LAST else _AcknowledgeLast(sides, node_id)
 
 
-class _Local:
+class _OneAtATime:
+    """A batch is moved to its end before the next one is received."""
+
+    begins = False
+
+    async def begin(self, *, is_empty: bool) -> None:
+        """Nothing: whatever ends a batch begins the next one."""
+
+    async def move(self, messages: Sequence[JMSMessage], done: Done) -> None:
+        """Move them; see `Transfer`."""
+        try:
+            await self._move(messages)
+        except Exception as error:  # noqa: BLE001 - a provider may raise anything.
+            done(error)
+        else:
+            done(None)
+
+    async def _move(self, messages: Sequence[JMSMessage]) -> None:
+        raise NotImplementedError
+
+    async def undo(self) -> None:
+        """Nothing: the sessions' end does it."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class _Local(_OneAtATime):
     """Source and target in one transaction of one session."""
 
     def __init__(self, session: Session, receiver: Receiver, sender: Sender) -> None:
-        self.source_session = session
-        self.receiver = receiver
+        self.source_session, self.receiver = session, receiver
         self._sender = sender
 
-    async def begin(self, *, is_empty: bool) -> None:
-        """Nothing: a commit begins the next transaction."""
-
-    async def move(self, messages: Sequence[JMSMessage]) -> None:
-        """Send and commit."""
+    async def _move(self, messages: Sequence[JMSMessage]) -> None:
         for message in messages:
             await self._sender.send(message)
         await self._sender.confirmed()
         await self.source_session.commit()
 
-    async def undo(self) -> None:
-        """Nothing: the session's end rolls back."""
 
-
-class _TwoSessions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
     """A session that receives and one that sends."""
 
-    def __init__(
-        self,
-        source: Session,
-        receiver: Receiver,
-        target: Session,
-        sender: Sender,
-        *,
-        is_transacted: bool,
-    ) -> None:
-        self.source_session = source
-        self.receiver = receiver
-        self._target = target
-        self._sender = sender
-        self._is_transacted = is_transacted
+    source: Session
+    receiver: Receiver
+    target: Session
+    sender: Sender
+    is_transacted: bool
 
-    async def begin(self, *, is_empty: bool) -> None:
-        """Nothing."""
-
-    async def undo(self) -> None:
-        """Nothing: the sessions' end does it."""
-
-    async def _send(self, messages: Sequence[JMSMessage]) -> None:
+    async def send(self, messages: Sequence[JMSMessage]) -> None:
+        """Send messages; return once they count."""
         for message in messages:
-            await self._sender.send(message)
-        await self._sender.confirmed()
-        if self._is_transacted:
-            await self._target.commit()
+            await self.sender.send(message)
+        await self.sender.confirmed()
+        if self.is_transacted:
+            await self.target.commit()
 
 
-class _SendLast(_TwoSessions):
-    """AT_MOST_ONCE."""
+class _SendLast(_OneAtATime):
+    """AT_MOST_ONCE: nothing that is sent can come again."""
 
-    async def move(self, messages: Sequence[JMSMessage]) -> None:
-        """Acknowledge, then send: nothing that is sent can come again."""
+    def __init__(self, sides: _Sides) -> None:
+        self.source_session, self.receiver = sides.source, sides.receiver
+        self._sides = sides
+
+    async def _move(self, messages: Sequence[JMSMessage]) -> None:
         await self.source_session.acknowledge()
-        await self._send(messages)
+        await self._sides.send(messages)
 
 
-class _AcknowledgeLast(_TwoSessions):
-    """DUPLICATES_OK."""
+class _AcknowledgeLast(_OneAtATime):
+    """DUPLICATES_OK: nothing that is acknowledged can be missing.
 
-    async def move(self, messages: Sequence[JMSMessage]) -> None:
-        """Send, then acknowledge: nothing that is acknowledged can be missing."""
-        await self._send(messages)
-        await self.source_session.acknowledge()
-
-
-class _DuplicateIds(_TwoSessions):
-    """ONCE_AND_ONLY_ONCE: as DUPLICATES_OK, and the target drops what comes again.
-
-    Not in a transaction of the target: there a known id would undo the whole batch, while a send of
-    its own is dropped alone.
+    With a node id ONCE_AND_ONLY_ONCE: the target drops what comes again.
     """
 
-    def __init__(
-        self, source: Session, receiver: Receiver, target: Session, sender: Sender, node_id: str
-    ) -> None:
-        super().__init__(source, receiver, target, sender, is_transacted=False)
+    def __init__(self, sides: _Sides, node_id: str | None) -> None:
+        self.source_session, self.receiver = sides.source, sides.receiver
+        self._sides = sides
         self._node_id = node_id
 
-    async def move(self, messages: Sequence[JMSMessage]) -> None:
-        """Send with ids, then acknowledge."""
-        for message in messages:
-            if message.position is None:
-                raise ProviderError("the source gave a message without a position")
-            message.duplicate_id = duplicate_id(self._node_id, message.position)
-        await self._send(messages)
+    async def _move(self, messages: Sequence[JMSMessage]) -> None:
+        if self._node_id is not None:
+            give_ids(messages, self._node_id)
+        await self._sides.send(messages)
         await self.source_session.acknowledge()
 
 
-class _TwoPhase:
+class _TwoPhase(_OneAtATime):
     """ONCE_AND_ONLY_ONCE by a distributed transaction."""
+
+    begins = True
 
     def __init__(
         self,
@@ -291,8 +321,7 @@ class _TwoPhase:
             self._begun_s = now_s
             self._transaction = await self._manager.begin(self._resources)
 
-    async def move(self, messages: Sequence[JMSMessage]) -> None:
-        """Send, and commit both sides."""
+    async def _move(self, messages: Sequence[JMSMessage]) -> None:
         assert self._transaction is not None, "begin() was called before the first message"
         for message in messages:
             await self._sender.send(message)
@@ -305,19 +334,3 @@ class _TwoPhase:
         transaction, self._transaction = self._transaction, None
         if transaction is not None:
             await transaction.rollback()
-
-
-def duplicate_id(node_id: str, position: bytes) -> bytes:
-    """Give the id by which a target knows a message again; 32 bytes.
-
-    A function of the source's node, its queue and the message alone: a retry, a restarted bridge
-    and a second bridge on the same queue make the same one.
-
-    Args:
-        node_id: of the source.
-        position: of the message there, with its queue.
-
-    >>> duplicate_id("n", b"q 1") == duplicate_id("n", b"q 1")
-    True
-    """
-    return hashlib.sha256(node_id.encode() + b"\0" + position).digest()

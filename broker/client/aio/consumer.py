@@ -83,6 +83,33 @@ class AsyncConsumer(AsyncBlock):
             await self._acknowledge_automatically(received)
         return received
 
+    async def receive_many(
+        self, count_max: int, timeout_s: float | None = None
+    ) -> list[AsyncReceived]:
+        """Give the next message, and those behind it that are here already.
+
+        In the modes where the client acknowledges, all are acknowledged when this returns.
+
+        Args:
+            count_max: how many at most.
+            timeout_s: seconds to wait for the first one, None for ever; [] if none came in time.
+
+        Raises:
+            ClosedError: the consumer was closed, here or by the broker.
+            ClientError: the connection is lost for good.
+        """
+        first = await self._next(timeout_s)
+        if first is None:
+            return []
+        found = [first]
+        while len(found) < count_max and (received := self._take()) is not None:
+            found.append(received)
+        if self._mode in _AUTOMATIC:
+            # One says so for all.
+            self._unacknowledged_bytes += sum(received.size for received in found[:-1])
+            await self._acknowledge_automatically(found[-1])
+        return found
+
     async def receive_now(self) -> AsyncReceived | None:
         """Give the next message if the broker has one now, None if not."""
         return await self.receive(0)

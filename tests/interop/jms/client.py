@@ -62,19 +62,16 @@ class JmsError(Exception):
     """The client threw; the message is its exception's text."""
 
 
-class ScenarioClient:
-    """One JVM with a program that takes scenarios, one at a time.
+class ScenarioProcess:
+    """A program that takes scenarios as lines, one at a time, and answers `ok ...` or an error.
 
     Args:
-        class_path: of the program.
-        program: its class.
-        url: of the broker.
-        options: of the JVM.
+        command: that starts it.
     """
 
-    def __init__(self, class_path, program, url, options=()):
+    def __init__(self, command):
         self._process = subprocess.Popen(
-            [tool("java"), *options, "-cp", class_path, program, url],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -106,6 +103,20 @@ class ScenarioClient:
         self._process.stdin.close()
         self._process.wait(60)
         self._process.stdout.close()
+
+
+class ScenarioClient(ScenarioProcess):
+    """One JVM with such a program.
+
+    Args:
+        class_path: of the program.
+        program: its class.
+        url: of the broker.
+        options: of the JVM.
+    """
+
+    def __init__(self, class_path, program, url, options=()):
+        super().__init__([tool("java"), *options, "-cp", class_path, program, url])
 
 
 class JmsClient(ScenarioClient):

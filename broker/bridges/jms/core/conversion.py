@@ -10,7 +10,7 @@ import tempfile
 import uuid
 from typing import TYPE_CHECKING, Final
 
-from broker.bridges.jms.message import ID_LISTS, BodyKind, JMSMessage
+from broker.bridges.jms.message import BodyKind, JMSMessage
 from broker.client.content import (
     CORRELATION_ID,
     DUPLICATE_ID,
@@ -64,28 +64,70 @@ _HEADERS: Final = (
 )
 
 
-async def jms_message(received: AsyncReceived, queue: str) -> JMSMessage:
+# What a message of the Core client has only once it is asked for.
+_LATE: Final = frozenset(
+    {
+        *("kind", "body", "message_id", "correlation_id", "reply_to", "type", "durable"),
+        *("priority", "timestamp_ms", "properties", "position", "read_body"),
+    }
+)
+
+
+class ReceivedMessage(JMSMessage):
+    """A message of the Core client, with what acknowledges it.
+
+    Between two brokers of the Core protocol hardly a field is asked for, and to read them costs as
+    much as to receive the message. So they are read when the first of them is.
+
+    Args:
+        received: by the Core client.
+        queue: that it came from, in UTF-8.
+    """
+
+    __slots__ = ("_queue", "received")
+
+    def __init__(self, received: AsyncReceived, queue: bytes) -> None:
+        self.received = received
+        self._queue = queue
+        self.native = core = received.message
+        self.expiration_ms = core.expiration
+        self.duplicate_id = self.stream = self.added = None
+
+    def __getattr__(self, name: str) -> object:
+        # A slot that is not filled yet.
+        if name not in _LATE:
+            raise AttributeError(name)
+        self._fill(self.received.message)
+        return getattr(self, name)
+
+    def _fill(self, core: Message) -> None:
+        self.kind = body_kind(core.type)
+        self.body = None
+        self.message_id = _jms_id(core.user_id)
+        self.correlation_id = core.correlation_id
+        self.reply_to = core.reply_to
+        self.type = _text(core, JMS_TYPE)
+        self.durable = core.durable
+        self.priority = core.priority
+        self.timestamp_ms = core.timestamp
+        self.properties = _properties(core)
+        number = core.message_id.to_bytes(8, "big", signed=True)
+        self.position = self._queue + b"\0" + number
+        self.read_body = self._read_body
+
+    def _read_body(self) -> Body:
+        core = self.received.message
+        return _body(core, unpacked(core) if self.stream is None else _whole(self.stream))
+
+
+async def jms_message(received: AsyncReceived, queue: bytes) -> ReceivedMessage:
     """Give a received message; the body of a large one is read to its end, into a file.
 
     Args:
         received: by the Core client.
-        queue: that it came from.
+        queue: that it came from, in UTF-8.
     """
-    core = received.message
-    found = JMSMessage(
-        kind=body_kind(core.type),
-        message_id=_jms_id(core.user_id),
-        correlation_id=core.correlation_id,
-        reply_to=core.reply_to,
-        type=_text(core, JMS_TYPE),
-        durable=core.durable,
-        priority=core.priority,
-        expiration_ms=core.expiration,
-        timestamp_ms=core.timestamp,
-        properties=_properties(core),
-        position=queue.encode() + b"\0" + core.message_id.to_bytes(8, "big", signed=True),
-        native=core,
-    )
+    found = ReceivedMessage(received, queue)
     if received.is_large:
         stream = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_MAX)  # noqa: SIM115 - the message closes it.
         found.stream = stream
@@ -96,11 +138,9 @@ async def jms_message(received: AsyncReceived, queue: str) -> JMSMessage:
             stream.close()
             raise
         # The client has unpacked it.
+        core = received.message
         core.remove(LARGE_COMPRESSED)
         core.remove(LARGE_SIZE)
-        found.read_body = lambda: _body(core, _whole(stream))
-    else:
-        found.read_body = lambda: _body(core, unpacked(core))
     return found
 
 
@@ -172,18 +212,22 @@ def core_message(message: JMSMessage, routing: RoutingType, user_id: bytes) -> M
         TypeError: a body or a property that no Core message can hold.
     """
     native = message.native
-    core = native if isinstance(native, Message) else made_message(message)
+    if isinstance(native, Message):
+        core = native
+        for added in message.added or ():
+            core.set(*added)
+    else:
+        core = made_message(message)
     core.user_id = user_id
     core.expiration = message.expiration_ms
-    core.routing_type = routing
-    for name in ID_LISTS:
-        if (ids := message.properties.get(name)) is not None:
-            core.set(*ids)
-    # Its sender's was for the source. In a transaction, one that the target knows would undo the
-    # whole batch, at each attempt.
-    core.remove(DUPLICATE_ID)
+    if core.routing_type is not routing:
+        core.routing_type = routing
     if message.duplicate_id is not None:
-        core.set(DUPLICATE_ID, PropertyType.BYTES, message.duplicate_id)
+        core.set_bytes(DUPLICATE_ID, message.duplicate_id)
+    else:
+        # Its sender's was for the source. In a transaction, one that the target knows would undo
+        # the whole batch, at each attempt.
+        core.remove(DUPLICATE_ID)
     return core
 
 

@@ -130,6 +130,8 @@ class CoreConnection:
         # Also where the client itself would reconnect: what its sessions have received comes again,
         # and the bridge has to know.
         self.lost = error
+        for session in self._sessions:
+            session.lost(error)
 
     async def identify(self, client_id: str | None) -> None:
         """Take the client id, as a JMS client does: two connections cannot have the same.
@@ -152,7 +154,9 @@ class CoreConnection:
         """Give a session; see `Connection`."""
         changes: ClientSettings = _CLIENT_ACKNOWLEDGES if kind is SessionKind.CLIENT else {}
         made = await self._connection.session(_MODES[kind], **changes)
-        return CoreSession(kind, made, self._environment)
+        session = CoreSession(kind, self._connection, made, self._environment)
+        self._sessions.append(session)
+        return session
 
     async def duplicate_ids_max(self, destination: Destination) -> int | None:
         """Give the address's id-cache-size, as management tells it; see `Connection`."""

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from broker.bridges.jms.core.conversion import core_message, jms_message
+from broker.bridges.jms.core.batch_sender import CoreBatchSender
+from broker.bridges.jms.core.conversion import ReceivedMessage, core_message, jms_message
+from broker.bridges.jms.core.message_ids import MessageIds
 from broker.bridges.jms.errors import BridgeConfigError, ProviderError, XaError
 from broker.bridges.jms.providers import DestinationKind, SessionKind
 from broker.client.errors import DuplicateId, XaRefused
@@ -14,10 +16,11 @@ from broker.client.selectors import translate_selector
 from broker.model.routing_type import RoutingType
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Sequence
 
     from broker.bridges.jms.message import JMSMessage
     from broker.bridges.jms.providers import Destination, Subscription
+    from broker.client.aio.connection import AsyncConnection
     from broker.client.aio.consumer import AsyncConsumer
     from broker.client.aio.producer import AsyncProducer
     from broker.client.aio.received import AsyncReceived
@@ -39,15 +42,34 @@ class CoreSession:
 
     Args:
         kind: what its work counts for.
+        connection: that it belongs to.
         session: of the Core client.
         environment: clock and ids.
     """
 
-    def __init__(self, kind: SessionKind, session: AsyncSession, environment: Environment) -> None:
+    def __init__(
+        self,
+        kind: SessionKind,
+        connection: AsyncConnection,
+        session: AsyncSession,
+        environment: Environment,
+    ) -> None:
         self._kind = kind
+        self._connection = connection
         self._session = session
+        self._ids = MessageIds(environment.ids, environment.clock)
         self._environment = environment
         self._receivers: list[_CoreReceiver] = []
+        self._batch_senders: list[CoreBatchSender] = []
+
+    def lost(self, error: Exception) -> None:
+        """The connection is lost: batches have no outcome.
+
+        Args:
+            error: why.
+        """
+        for sender in self._batch_senders:
+            sender.fail(error)
 
     # --- receiving ----------------------------------------------------------------------------
 
@@ -127,9 +149,32 @@ class CoreSession:
         return _CoreSender(
             producer,
             _ROUTING[destination.kind],
-            self._environment,
+            self._ids,
             is_transacted=self._kind is not SessionKind.AUTO,
         )
+
+    async def batch_sender(self, destination: Destination) -> CoreBatchSender | None:
+        """Give what sends batches there; see `BatchSession`.
+
+        None where the URI asks for what a producer does with each message.
+
+        Raises:
+            ProviderError: as sender().
+        """
+        options = self._session.state.options
+        if options.compress_large_message or options.auto_group or options.group_id is not None:
+            return None
+        await self._make_sure(destination)
+        made = CoreBatchSender(
+            self._connection,
+            self._session,
+            destination.name,
+            _ROUTING[destination.kind],
+            self._ids,
+            is_transacted=self._kind is SessionKind.TRANSACTED,
+        )
+        self._batch_senders.append(made)
+        return made
 
     async def _make_sure(self, destination: Destination) -> None:
         """As Artemis's JMS client does when a producer is made."""
@@ -215,7 +260,7 @@ class _CoreReceiver:
 
     def __init__(self, consumer: AsyncConsumer, queue: str) -> None:
         self._consumer = consumer
-        self._queue = queue.rpartition("::")[2]
+        self._queue = queue.rpartition("::")[2].encode()
         self._last: AsyncReceived | None = None
 
     async def receive(self, timeout_s: float) -> JMSMessage | None:
@@ -225,6 +270,18 @@ class _CoreReceiver:
             return None
         self._last = received
         return await jms_message(received, self._queue)
+
+    async def receive_many(self, count_max: int, timeout_s: float) -> Sequence[JMSMessage]:
+        """Give the next messages; see `BatchReceiver`."""
+        found = await self._consumer.receive_many(count_max, max(timeout_s, _RECEIVE_MIN_S))
+        if found:
+            self._last = found[-1]
+        return [await jms_message(one, self._queue) for one in found]
+
+    async def acknowledge_until(self, message: JMSMessage) -> None:
+        """Acknowledge it and all before it; see `BatchReceiver`."""
+        assert isinstance(message, ReceivedMessage), "it was received here"
+        await message.received.acknowledge()
 
     async def acknowledge(self) -> None:
         """Acknowledge all that was received."""
@@ -240,21 +297,19 @@ class _CoreSender:
         self,
         producer: AsyncProducer,
         routing: RoutingType,
-        environment: Environment,
+        ids: MessageIds,
         *,
         is_transacted: bool,
     ) -> None:
         self._producer = producer
         self._routing = routing
-        self._environment = environment
+        self._ids = ids
         self._is_transacted = is_transacted
         self._unconfirmed: list[asyncio.Future[Packet]] = []
 
     async def send(self, message: JMSMessage) -> None:
         """Send; a new JMSMessageID is given, as any JMS client does."""
-        # Of version 1: Artemis's client takes every id for one.
-        user_id = self._environment.ids.time_uuid().bytes
-        made = core_message(message, self._routing, user_id)
+        made = core_message(message, self._routing, self._ids.make())
         if message.stream is not None:
             message.stream.seek(0)
             # A known id: it is there already.

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from broker.bridges.jms import coordinator, transfers
+from broker.bridges.jms import coordinator, duplicate_ids, pipelined
 from broker.bridges.jms.transactions import Role
 from tests.broker.bridges.jms.faults import (
     LATE_S,
@@ -94,11 +94,10 @@ def test_partitions(way, tmp_path, figures):
 # --- planted faults: each is found ----------------------------------------------------------------
 
 
-async def acknowledge_first(self, messages):
-    for message in messages:
-        message.duplicate_id = transfers.duplicate_id(self._node_id, message.position)
+async def acknowledge_first(self, messages, done):
+    duplicate_ids.give_ids(messages, self._node_id)
     await self.source_session.acknowledge()
-    await self._send(messages)
+    self._sender.send_batch(messages, done)
 
 
 def new_id_each_time():
@@ -115,7 +114,7 @@ async def commit_the_source_alone(resources, transaction):
 
 
 def test_acknowledging_before_the_confirmation_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(transfers._DuplicateIds, "move", acknowledge_first)
+    monkeypatch.setattr(pipelined.PipelinedAcknowledgeLast, "move", acknowledge_first)
     way = "ONCE_AND_ONLY_ONCE by duplicate ids"
 
     outcomes = asyncio.run(every_point(way, tmp_path, 3, until=lambda one: one.lost))
@@ -124,7 +123,7 @@ def test_acknowledging_before_the_confirmation_is_found(tmp_path, monkeypatch):
 
 
 def test_a_new_duplicate_id_at_a_retry_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(transfers, "duplicate_id", new_id_each_time())
+    monkeypatch.setattr(duplicate_ids, "duplicate_id", new_id_each_time())
     way = "ONCE_AND_ONLY_ONCE by duplicate ids"
 
     outcomes = asyncio.run(every_point(way, tmp_path, 3, until=lambda one: one.doubled))

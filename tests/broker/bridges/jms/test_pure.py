@@ -6,13 +6,13 @@ import pytest
 
 from broker.bridges.jms.batch import Batch
 from broker.bridges.jms.core.conversion import content_of_body, made_message
+from broker.bridges.jms.duplicate_ids import duplicate_id
 from broker.bridges.jms.errors import BridgeConfigError, QualityOfServiceError
 from broker.bridges.jms.message import ID_LISTS, BodyKind, JMSMessage, extended_ids, first_id
 from broker.bridges.jms.mode import Mode, batch_size_for, choose_mode
 from broker.bridges.jms.options import ExactlyOnce, JMSBridgeOptions, QualityOfService
 from broker.bridges.jms.providers import Capabilities
 from broker.bridges.jms.state import BridgeState, Progress
-from broker.bridges.jms.transfers import duplicate_id
 from broker.model.properties import Property, PropertyType
 
 ONCE = QualityOfService.ONCE_AND_ONLY_ONCE
@@ -44,8 +44,7 @@ def test_max_batch_time_counts_from_the_first_message():
         batch.add(message(), now_s)
         now_s += 0.09
         if batch.is_due(now_s):
-            sizes.append(len(batch))
-            batch.clear()
+            sizes.append(len(batch.take()))
 
     # The second message comes 90 ms behind the first, and both are due 10 ms later.
     assert sizes == [2] * 10

@@ -1,0 +1,120 @@
+"""A JMS bridge between two brokers of a kind: messages a second with each quality of service.
+
+    python -m benchmarks.bench_jms_bridge [--messages 20000] [--size 1024] [--latency 20]
+        [--rounds 3] [--seconds 10] [--batches 100,1] [--only NAME] [--brokers ours,artemis]
+        [--folder DIR]
+
+So many durable messages wait in a queue of the first broker. Then a bridge is started, in a process
+of its own that stays for all rounds. The time is taken from then until the second broker has all of
+them on its disk, or until so many seconds are over. `--latency` adds a pass in which the bridge
+reaches its target over a link with that round trip (`bridge_ends.py`).
+
+Beside ours is JMSBridgeImpl of Artemis, between two of its brokers, with Narayana for
+ONCE_AND_ONLY_ONCE, whose log is of plain synced files. Both bridges have their defaults, but for
+max-batch-size, of `--batches`, and max-batch-time, 100 ms.
+
+Prints a line a kind, quality, batch and link: the median, the slowest and fastest round, and ours
+over the other kind. The claim: at least 1.5 of Artemis on loopback, ONCE_AND_ONLY_ONCE by duplicate
+ids at least 5 of its XA bridge; over the link not below 0.8 of the own figure on loopback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.bridge_ends import POLL_S, Pair, add_options, measured, uri_of
+from benchmarks.jms_bridges import artemis_process, our_process
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.interop.jms.client import ScenarioProcess
+
+BATCH_TIME_MS = 100
+# As it is shown: quality of service, and how exactly once is reached.
+IDS, PHASES = "duplicate ids", "two phases"
+WAYS = {
+    "AT_MOST_ONCE": ("AT_MOST_ONCE", "auto"),
+    "DUPLICATES_OK": ("DUPLICATES_OK", "auto"),
+    IDS: ("ONCE_AND_ONLY_ONCE", "duplicate-ids"),
+    PHASES: ("ONCE_AND_ONLY_ONCE", "two-phase"),
+}
+
+
+@dataclass(slots=True)
+class OfQuality:
+    """See Case.
+
+    Attributes:
+        name: as it is shown.
+        process: that runs the bridge.
+        words: that it is started with, behind the queue.
+    """
+
+    name: str
+    process: ScenarioProcess
+    words: tuple[object, ...]
+
+    async def start(self, pair: Pair, queue: str, target_port: int) -> None:
+        """Start it."""
+        ends = uri_of(pair.source.port), uri_of(target_port)
+        await asyncio.to_thread(self.process.run, "start", *ends, queue, *self.words)
+
+    async def stop(self, pair: Pair, queue: str) -> None:
+        """Stop it."""
+        await asyncio.to_thread(self.process.run, "stop")
+        source = pair.source_session
+        while (await source.query_queue(queue)).consumer_count:  # noqa: ASYNC110 - of another process.
+            await asyncio.sleep(POLL_S)
+
+
+def cases(
+    pair: Pair, options: argparse.Namespace, folder: Path
+) -> tuple[ScenarioProcess, list[OfQuality]]:
+    """Start what runs a pair's bridges; give it, and its cases."""
+    is_ours = pair.kind == "ours"
+    place = folder / f"{pair.kind}-bridge"
+    place.mkdir()
+    process = (our_process if is_ours else artemis_process)(place)
+    found = []
+    for size in map(int, options.batches.split(",")):
+        for name, (quality, exactly_once) in WAYS.items():
+            if options.only in name and (is_ours or name != IDS):
+                words = (quality, exactly_once) if is_ours else (quality,)
+                case = OfQuality(f"{name}, {size}", process, (*words, size, BATCH_TIME_MS))
+                found.append(case)
+    return process, found
+
+
+def matching(case: str) -> str:
+    """Give the case of Artemis's that one of ours is compared with."""
+    return case.replace(IDS, PHASES)
+
+
+def main() -> None:
+    """Read the command line."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.bench_jms_bridge")
+    add_options(made)
+    made.add_argument("--batches", default="100,1", help="max-batch-size, one run each")
+    made.add_argument("--only", default="", help="what a quality's name contains")
+    made.add_argument("--folder", type=Path, help="where the brokers keep their files")
+    options = made.parse_args()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder)))
+
+        def of(pair: Pair) -> Sequence[OfQuality]:
+            process, found = cases(pair, options, folder)
+            stack.enter_context(closing(process))
+            return found
+
+        asyncio.run(measured(options, folder, of)).show(matching)
+
+
+if __name__ == "__main__":
+    main()
