@@ -372,7 +372,9 @@ class SimLoop(asyncio.AbstractEventLoop):
                 except (SystemExit, KeyboardInterrupt):
                     raise
                 except BaseException as error:  # noqa: BLE001 - as asyncio does.
-                    self._told_of(handle, error)
+                    # Killed in its middle, it may come upon what is no more.
+                    if process.is_alive:
+                        self._told_of(handle, error)
             if process.is_paused:
                 break
         self.current = self.director

@@ -386,14 +386,18 @@ class Node:
 
     async def stop(self) -> None:
         """Stop the broker, and end its process."""
-        process, broker = self.process, self.broker
-        assert process is not None and broker is not None, "it runs"  # noqa: PT018 - one state.
-        stopping = process.spawn(broker.stop())
+        process = self.process
+        assert process is not None, "it runs"
+        stopping = process.spawn(self._stop())
         await asyncio.wait((stopping, self.ended), return_when=asyncio.FIRST_COMPLETED)
         if self.process is process:
             self._end()
         if stopping.done():
             await stopping
+
+    async def _stop(self) -> None:
+        assert self.broker is not None, "it runs"
+        await self.broker.stop()
 
     def kill(self) -> int:
         """Kill the process; how many records are lost."""
