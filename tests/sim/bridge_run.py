@@ -316,6 +316,7 @@ class Run:
             if node.broker is not None and "onward" in node.broker.bridges.by_name
         }
         told |= {name: bridge.why for name, bridge in self.bridges.items()}
+        told |= {f"{name}'s transactions": self._transactions(self.nodes[name]) for name in left}
         self.problem(f"stranded: {left} are left, {told}")
         return False
 

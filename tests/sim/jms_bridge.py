@@ -47,9 +47,12 @@ WAYS = {
     DUPLICATE_IDS: (QualityOfService.ONCE_AND_ONLY_ONCE, ExactlyOnce.DUPLICATE_IDS),
     TWO_PHASE: (QualityOfService.ONCE_AND_ONLY_ONCE, ExactlyOnce.TWO_PHASE),
 }
-LOOK_S = 0.1
+LOOK_S = 0.5
+RECEIVE_S = 1.0
 # A broker gives a silent connection up long after the bridge, and may get late what that has sent.
 TTL_MS = 10_000
+# A coordinator waits for that twice as long, as it does with the defaults of both.
+SETTLED_S = 2 * TTL_MS / 1000
 ANSWER_MS = 2_000
 BATCHES = (1, 3, 8)
 BATCH_MS = 50
@@ -113,7 +116,7 @@ class JMSBridgeNode(ServedNode):
             failure_retry_interval=100,
             failover_timeout=ANSWER_MS,
         )
-        self._query = f"connectionTTL={TTL_MS}&clientFailureCheckPeriod=1500"
+        self._query = f"connectionTTL={TTL_MS}&clientFailureCheckPeriod=3000"
         self._query += f"&callTimeout={ANSWER_MS}{RETRIES}{seeded.choice(CLIENTS)}"
 
     @property
@@ -165,6 +168,7 @@ class JMSBridgeNode(ServedNode):
             call=asyncio.to_thread,
             adapt=adapted,
             transactions=self.coordinator,
+            receive_s=RECEIVE_S,
         )
         self.engine = engine
         engine.start()
