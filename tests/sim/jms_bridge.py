@@ -138,11 +138,11 @@ class JMSBridgeNode(ServedNode):
 
     @property
     def is_settled(self) -> bool:
-        """Whether every transaction has ended on both sides, as far as it knows."""
-        coordinator = self.coordinator
-        if self._link.kind != TWO_PHASE:
-            return self.engine is not None
-        return coordinator is not None and not coordinator.in_doubt and not coordinator._doubtful
+        """Whether nothing is on its way, and every transaction has ended as far as it knows."""
+        engine, coordinator = self.engine, self.coordinator
+        if engine is None or engine.sending_since_s is not None:
+            return False
+        return coordinator is None or not (coordinator.in_doubt or coordinator._doubtful)
 
     async def _run(self, process: Process) -> Exception:
         environment = environment_of(process, self.seeded)
