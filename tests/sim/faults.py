@@ -127,6 +127,15 @@ async def _cut(run: Run, seconds: float, first: str, second: str, *, both: bool)
     run.network.mend(source, target)
 
 
+async def late(run: Run, seconds: float, first: str, second: str) -> None:
+    """What the first sends to the second over connections of now arrives late, also their end."""
+    second_host = run.host(second)
+    for transport in list(run.host(first).transports.values()):
+        if transport.peer_host is second_host:
+            run.network.delay(transport, seconds)
+    await asyncio.sleep(seconds)
+
+
 async def slow_link(run: Run, seconds: float, first: str, second: str) -> None:
     """What two machines send to each other takes long."""
     links = _links(run, first, second)
@@ -253,7 +262,7 @@ FAULTS: dict[str, Callable[..., Awaitable[None]]] = {
     one.__name__: one
     for one in (
         *(kill, power, stop, pause, pause_client, pause_then_kill, stall, clock),
-        *(partition, one_way, reset, slow_link, narrow_link, no_name),
+        *(partition, one_way, reset, late, slow_link, narrow_link, no_name),
         *(slow_disk, full_disk, fail_disk, fail_sync),
         *(add, remove, kill_store, power_store),
     )

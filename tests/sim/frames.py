@@ -1,10 +1,15 @@
-"""Frames of the Core protocol between two hosts: counted, and their connection cut behind one."""
+"""Frames of the Core protocol between two hosts: counted, and a fault at one of them.
+
+cut       the connection is cut behind it; behind 0 before the first
+late      it, and all that follows it on its connection that way, comes later
+repeat    it comes twice
+"""
 
 from __future__ import annotations
 
 import functools
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -15,28 +20,64 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct(">i")
 _MAGIC = b"ARTEMIS"
+# A NullResponse with the number of the request that it answers: length, type, channel, number.
+_ANSWER = struct.Struct(">ibqq")
+_NULL_RESPONSE = 21
+_NO_NUMBER = -1
+
+
+class FrameFault(NamedTuple):
+    """What becomes of a frame.
+
+    Attributes:
+        kind: cut, late or repeat.
+        number: of the frame.
+        seconds: of `late`.
+        begun: called when it comes.
+    """
+
+    kind: str
+    number: int
+    seconds: float
+    begun: Callable[[], object]
+
+
+class _Frame(NamedTuple):
+    """One that ends in a segment; begin and end are bytes of that, and it may begin before it."""
+
+    number: int
+    begin: int
+    end: int
 
 
 class Frames:
-    """Counts the frames between two brokers, and cuts their connection behind one.
+    """Counts the frames between two hosts; see the module's text.
 
     Args:
         network: whose segments it sees.
-        pair: the names of two hosts.
-        cut_behind: the frame; None cuts nothing.
+        pair: the names of both.
+        fault: None is none.
         counts: where they are counted.
+        answers: where those are noted that answer a request by its number.
     """
 
     def __init__(
-        self, network: Network, pair: frozenset[str], cut_behind: int | None, counts: Counter[str]
+        self,
+        network: Network,
+        pair: str,
+        fault: FrameFault | None,
+        counts: Counter[str],
+        answers: dict[str, list[int]],
     ) -> None:
-        self._pair = pair
-        self._name = "-".join(sorted(pair))
-        self._cut_behind = cut_behind
+        self._network = network
+        self._name = pair
+        self._hosts = set(pair.split("-"))
+        self._fault = fault
         self._counts = counts
+        self._answers = answers.setdefault(pair, [])
         self._send = network.send
-        # Of each side: bytes of a frame that was begun.
-        self._begun: dict[int, bytearray] = {}
+        # Of each side of a connection: bytes of a frame that was begun.
+        self._begun: dict[tuple[int, bool], bytearray] = {}
         # What is sent over a connection that was cut goes nowhere.
         self._cut: list[SimTransport] = []
         network.send = self.send  # type: ignore[method-assign]
@@ -47,27 +88,46 @@ class Frames:
         """As Network.send()."""
         if size and transport in self._cut:
             return
-        if {transport.host.name, transport.peer_host.name} == self._pair and size:
-            data: bytes = arguments[0]
-            kept = self._kept(transport, data)
-            if kept is not None:
-                self._cut_behind = None
-                self._cut = [transport, transport.peer]
-                self._send(
-                    transport, size, functools.partial(self._arrive_and_cut, transport, call), kept
-                )
-                return
-        self._send(transport, size, call, *arguments)
+        if not size or {transport.host.name, transport.peer_host.name} != self._hosts:
+            self._send(transport, size, call, *arguments)
+            return
+        data: bytes = arguments[0]
+        frames = self._frames(transport, data)
+        fault = self._fault
+        if fault is None:
+            self._send(transport, size, call, data)
+            return
+        found = next((one for one in frames if one.number == fault.number), None)
+        if found is None and fault.number:
+            self._send(transport, size, call, data)
+            return
+        self._fault = None
+        fault.begun()
+        # Without a frame: before the first one.
+        begin, end = (0, 0) if found is None else (max(0, found.begin), found.end)
+        if fault.kind == "cut":
+            self._cut = [transport, transport.peer]
+            cut = functools.partial(self._arrive_and_cut, transport, call)
+            self._send(transport, size, cut, data[:end])
+        elif fault.kind == "late":
+            if begin:
+                self._send(transport, begin, call, data[:begin])
+            self._network.delay(transport, fault.seconds)
+            self._send(transport, size - begin, call, data[begin:])
+        else:
+            assert found is not None, "it has a number"
+            assert found.begin == begin, "an answer is one segment"
+            again = data[:end] + data[begin:end] + data[end:]
+            self._send(transport, len(again), call, again)
 
-    def _kept(self, transport: SimTransport, data: bytes) -> bytes | None:
-        """Count the frames that end in these bytes; what of them still arrives, None for all."""
-        begun = self._begun.setdefault(id(transport), bytearray())
+    def _frames(self, transport: SimTransport, data: bytes) -> list[_Frame]:
+        """Count the frames that end in these bytes."""
+        begun = self._begun.setdefault((transport.number, transport.is_near), bytearray())
         before = len(begun)
         begun += data
+        found: list[_Frame] = []
         at = 0
         while True:
-            if self._counts[self._name] == self._cut_behind:
-                return bytes(begun[before:at]) if at > before else b""
             if begun.startswith(_MAGIC, at):
                 at += len(_MAGIC)
                 continue
@@ -76,10 +136,21 @@ class Frames:
             end = at + _LENGTH.size + _LENGTH.unpack_from(begun, at)[0]
             if end > len(begun):
                 break
-            at = end
             self._counts[self._name] += 1
+            number = self._counts[self._name]
+            if at >= before and self._is_answer(begun, at, end):
+                self._answers.append(number)
+            found.append(_Frame(number, at - before, end - before))
+            at = end
         del begun[:at]
-        return None
+        return found
+
+    @staticmethod
+    def _is_answer(data: bytearray, at: int, end: int) -> bool:
+        if end - at != _ANSWER.size:
+            return False
+        _, kind, _, number = _ANSWER.unpack_from(data, at)
+        return bool(kind == _NULL_RESPONSE and number != _NO_NUMBER)
 
     @staticmethod
     def _arrive_and_cut(

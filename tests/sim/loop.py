@@ -25,9 +25,11 @@ import gc
 import hashlib
 import heapq
 import inspect
+import logging
 import struct
 import sys
 import threading
+import warnings
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -64,12 +66,16 @@ def keep_buried() -> None:
 
 
 def free_buried() -> None:
-    """Free what loops that are closed have left."""
+    """Free what loops that are closed have left; what the ends of its blocks say is not heard."""
     hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    level = logging.root.manager.disable
+    logging.disable()
     try:
-        _buried.clear()
-        gc.collect()
+        with warnings.catch_warnings(action="ignore"):
+            _buried.clear()
+            gc.collect()
     finally:
+        logging.disable(level)
         sys.unraisablehook = hook
 
 
@@ -372,7 +378,8 @@ class SimLoop(asyncio.AbstractEventLoop):
                 except (SystemExit, KeyboardInterrupt):
                     raise
                 except BaseException as error:  # noqa: BLE001 - as asyncio does.
-                    self._told_of(handle, error)
+                    if process.is_alive:  # Killed, it comes upon what is no more.
+                        self._told_of(handle, error)
             if process.is_paused:
                 break
         self.current = self.director

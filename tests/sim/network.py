@@ -197,6 +197,10 @@ class Network:
             process if process.is_alive else self.loop.director, moment, call, *arguments
         )
 
+    def delay(self, transport: SimTransport, seconds: float) -> None:
+        """Let all that one side of a connection sends from now on arrive so much later."""
+        transport.last_arrival = max(transport.last_arrival, self.loop.time() + seconds)
+
     def _give_up(self, link: Link) -> None:
         if not (link.is_cut or link.held):
             return

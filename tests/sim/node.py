@@ -255,6 +255,11 @@ def memory_stores(
     )
 
 
+def _told(task: asyncio.Task[None]) -> None:
+    """What a task comes upon whose process was killed in its middle means nothing."""
+    task.cancelled() or task.exception()
+
+
 class NodeStorage:
     """What a node keeps."""
 
@@ -368,8 +373,10 @@ class Node:
         starting = process.spawn(self._start(process))
         self.ended = self.loop.create_future()
         await asyncio.wait((starting, self.ended), return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
+        if self.process is process:
             await starting
+        else:
+            starting.add_done_callback(_told)
 
     async def _start(self, process: Process) -> None:
         options = BrokerOptions(
@@ -386,14 +393,19 @@ class Node:
 
     async def stop(self) -> None:
         """Stop the broker, and end its process."""
-        process, broker = self.process, self.broker
-        assert process is not None and broker is not None, "it runs"  # noqa: PT018 - one state.
-        stopping = process.spawn(broker.stop())
+        process = self.process
+        assert process is not None, "it runs"
+        stopping = process.spawn(self._stop())
         await asyncio.wait((stopping, self.ended), return_when=asyncio.FIRST_COMPLETED)
         if self.process is process:
             self._end()
-        if stopping.done():
             await stopping
+        else:
+            stopping.add_done_callback(_told)
+
+    async def _stop(self) -> None:
+        assert self.broker is not None, "it runs"
+        await self.broker.stop()
 
     def kill(self) -> int:
         """Kill the process; how many records are lost."""

@@ -4,7 +4,7 @@
     await pair.start()   pair.primary.kill()   await pair.until_active(10)   …
 
 Each node is what `broker run` is under a service manager: a broker whose store, or whose lease on
-it, has failed stops, its process ends, and another one is started `RESTART_S` later. A broker that
+it, has failed stops, its process ends, and another one is started a second later. A broker that
 came back waits for the active one; clients connect to the one that answers.
 """
 
@@ -14,10 +14,10 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any
 
-from broker.errors import BrokerError
 from broker.server.server import Broker
-from journal.errors import JournalClosed, JournalError, JournalIOError
-from tests.sim.node import PORT, Node, SeededIds
+from journal.errors import JournalClosed, JournalIOError
+from tests.sim.node import PORT, SeededIds
+from tests.sim.served import ServedNode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tests.sim.loop import Process
     from tests.sim.network import Network
 
-RESTART_S = 1.0
 LOOK_S = 0.05
 
 
@@ -47,64 +46,16 @@ def pair_store(kind: str, network: Network, name: str, seeded: random.Random) ->
     return FolderPair(network, name, seeded)
 
 
-class PairNode(Node):
-    """One of the two.
+class PairNode(ServedNode):
+    """One of the two; a start does not wait until it is active."""
 
-    Attributes:
-        exits: why processes of it ended by themselves.
-    """
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.exits: list[Exception] = []
-        self._is_wanted = False
-
-    async def start(self) -> None:
-        """Start a process with the broker; it may wait for the other node's end."""
-        self._launch()
-
-    def _launch(self) -> None:
-        assert self.process is None, "it runs"
-        self._is_wanted = True
-        self.process_number += 1
-        process = self.process = self.loop.process(self.name, self.host)
-        self.loop.note(b"start %b" % self.name.encode())
-        self.ended = self.loop.create_future()
-        process.spawn(self._serve(process))
-
-    async def _serve(self, process: Process) -> None:
+    async def _run(self, process: Process) -> Exception:
         """What `broker run` does; the end of the process is the system's."""
-        error: Exception
-        try:
-            await self._start(process)
-            assert self.broker is not None, "it was started"
-            error = await self.broker.failed()
-            await self.broker.stop()
-        except (JournalError, BrokerError) as failure:
-            error = failure
-        self.loop.call_in(self.loop.director, self.loop.time(), self._exited, process, error)
-
-    def _exited(self, process: Process, error: Exception) -> None:
-        if self.process is process:
-            self.exits.append(error)
-            self.loop.note(b"exit %b" % self.name.encode())
-            self._end()
-            self.storage.crash(is_power=False)
-            self.loop.call_later(RESTART_S, self._start_again)
-
-    def _start_again(self) -> None:
-        if self._is_wanted and self.process is None and self.host.is_up:
-            self._launch()
-
-    async def stop(self) -> None:
-        self._is_wanted = False
-        if self.broker is None:
-            # Its process, if there is one, has not come so far.
-            self.kill()
-            return
-        await super().stop()
-        # What goes on beside it ends with the process.
-        self.storage.crash(is_power=False)
+        await self._start(process)
+        assert self.broker is not None, "it was started"
+        error = await self.broker.failed()
+        await self.broker.stop()
+        return error
 
     def _end(self, *, is_power: bool = False) -> None:
         super()._end(is_power=is_power)

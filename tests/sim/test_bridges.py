@@ -12,7 +12,8 @@ import pytest
 from broker.bridges.core import bridge
 from broker.bridges.core.forwarding import Forwarding
 from broker.bridges.core.outgoing import OutgoingMessages
-from tests.sim.bridges import Case, places, run_case
+from tests.sim.bridge_cases import Case
+from tests.sim.bridges import places, run_case
 
 SEEDS = 25
 SOAK_SEEDS = 20_000

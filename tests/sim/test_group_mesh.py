@@ -21,7 +21,8 @@ from broker.client.aio import AsyncClient
 from broker.client.errors import ClientError
 from broker.cluster.group_owners import GroupOwners, bucket_of
 from broker.cluster.groups import ClusterGroups
-from tests.sim.bridges import CHAIN, OPTIONS, Case
+from tests.sim.bridge_cases import CHAIN, Case
+from tests.sim.bridge_run import OPTIONS
 from tests.sim.node import PORT, environment_of
 from tests.sim.test_mesh import DRAINS_S, QUEUE, MeshRun
 

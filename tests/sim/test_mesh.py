@@ -25,7 +25,8 @@ from broker.model.routing_type import RoutingType
 from broker.settings.queue_defaults import QueueRequest
 from broker.settings.settings import AddressSettings
 from broker.settings.settings_repository import SettingsRepository
-from tests.sim.bridges import CHAIN, OPTIONS, Case, Run
+from tests.sim.bridge_cases import CHAIN, Case
+from tests.sim.bridge_run import OPTIONS, Run
 from tests.sim.node import PORT, environment_of
 from tests.sim.test_bridges import AcknowledgesAtOnce
 

@@ -33,6 +33,7 @@ later one.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -324,8 +325,22 @@ class CoordinatedTransaction:
 
     async def rollback(self) -> None:
         """Roll both branches back; see `Transaction`."""
-        resources, transaction = self._resources, self._transaction
-        for role in (Role.SOURCE, Role.TARGET):
-            await resources[role].xa_end(branch(role, transaction), failed=True)
-        if await roll_back_branches(resources, transaction):
-            self._coordinator.forget(transaction)
+        outcomes = [await self._roll_back(role) for role in (Role.SOURCE, Role.TARGET)]
+        for one in outcomes:
+            if isinstance(one, Exception):
+                raise one
+        if all(outcomes):
+            self._coordinator.forget(self._transaction)
+
+    async def _roll_back(self, role: Role) -> bool | Exception:
+        """Roll one branch back; whether it was there, or why that is not known.
+
+        A side that is lost, or has rolled back for time, keeps nothing from the other one.
+        """
+        resource, xid = self._resources[role], branch(role, self._transaction)
+        try:
+            with suppress(XaError):
+                await resource.xa_end(xid, failed=True)
+            return await _end(resource, xid, is_commit=False)
+        except Exception as error:  # noqa: BLE001 - raised when both were told.
+            return error

@@ -197,12 +197,16 @@ class AsyncClient(AsyncBlock):
             self._first = None
 
     async def close(self) -> None:
-        """Close all connections; the client cannot be used any more."""
+        """Close all connections, cancelled at once; the client cannot be used any more."""
         self._is_closed = True
-        for connection in tuple(self._connections):
-            await connection.close()
-        if self._group is not None:
-            self._group.stop()
+        try:
+            for connection in tuple(self._connections):
+                await connection.close()
+        finally:
+            for connection in tuple(self._connections):
+                connection.abort()
+            if self._group is not None:
+                self._group.stop()
 
     def __repr__(self) -> str:
         """Whom it connects to, without users and passwords."""

@@ -12,12 +12,7 @@ from broker.client.aio.restoring import restore
 from broker.client.aio.session import AsyncSession
 from broker.client.aio.transport import Driver, open_socket
 from broker.client.aio.waiting import settled
-from broker.client.errors import (
-    CallInterrupted,
-    ClientError,
-    ClosedError,
-    NotConnected,
-)
+from broker.client.errors import CallInterrupted, ClientError, ClosedError, NotConnected
 from broker.client.link import Link
 from broker.client.session_state import AckMode, SessionState
 from broker.client.topology import distinct
@@ -470,16 +465,27 @@ class AsyncConnection:
             state = f"{now}, {len(self._sessions)} sessions"
         return f"<AsyncConnection {self.connector.host}:{self.connector.port}: {state}>"
 
-    # Closing.
-
     async def close(self) -> None:
-        """Close its sessions and the connection; nothing is reconnected."""
+        """Close its sessions and the connection; nothing is reconnected. Cancelled, it aborts."""
         if self._ended is not None:
             return
-        if self._ready.is_set():
-            for session in tuple(self._sessions.values()):
-                with contextlib.suppress(ClientError):
-                    await session.close()
+        end = Driver.abort
+        try:
+            if self._ready.is_set():
+                for session in tuple(self._sessions.values()):
+                    with contextlib.suppress(ClientError):
+                        await session.close()
+            end = Driver.close
+        finally:
+            self._closed(end)
+        # The transport reports its end to the loop once more.
+        await asyncio.sleep(0)
+
+    def abort(self) -> None:
+        """End at once, without a word to the broker; nothing is reconnected. Idempotent."""
+        self._closed(Driver.abort)
+
+    def _closed(self, end: Callable[[Driver], None]) -> None:
         self._ended = ClosedError("the connection is closed")
         self._ready.set()
         for task in tuple(self._tasks):
@@ -487,9 +493,7 @@ class AsyncConnection:
         for session in tuple(self._sessions.values()):
             session.ended(self._ended)
         if self._driver is not None:
-            self._driver.close()
+            end(self._driver)
         if self._link is not None:
             self._link.lose(self._ended)
         self.client.forget(self)
-        # The transport reports its end to the loop once more.
-        await asyncio.sleep(0)

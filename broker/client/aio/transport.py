@@ -120,6 +120,12 @@ class Driver(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def abort(self) -> None:
+        """Close it at once; what is still to be sent is dropped."""
+        self._is_lost = True
+        if self._transport is not None:
+            self._transport.abort()
+
     def _report(self, error: Exception) -> None:
         if not self._is_lost:
             self._is_lost = True

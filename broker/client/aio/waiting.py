@@ -14,14 +14,17 @@ T = TypeVar("T")
 
 
 def future_of(reply: Reply[T]) -> asyncio.Future[T]:
-    """Give a future that ends as the reply does; cancelling it does not undo the request."""
+    """Give a future that ends as the reply does, to be waited for or not.
+
+    Cancelling it does not undo the request.
+    """
     future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     def finish(done: Reply[T]) -> None:
         if future.done():
             return
         if done.error is not None:
-            future.set_exception(done.error)
+            _fail(future, done.error)
         else:
             future.set_result(done.result())
 
@@ -56,4 +59,10 @@ async def settled(reply: Reply[T], timeout_s: float | None, what: object) -> T:
 
 def _expire(future: asyncio.Future[T], timeout_s: float, what: object) -> None:
     if not future.done():
-        future.set_exception(CallTimeout(f"{what}: no answer in {timeout_s} s"))
+        _fail(future, CallTimeout(f"{what}: no answer in {timeout_s} s"))
+
+
+def _fail(future: asyncio.Future[T], error: Exception) -> None:
+    future.set_exception(error)
+    # Else asyncio reports it as one that nobody has seen, where the wait was given up.
+    future.exception()

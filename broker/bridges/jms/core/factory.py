@@ -18,7 +18,7 @@ from broker.bridges.jms.core.session import CoreSession
 from broker.bridges.jms.errors import BridgeConfigError, BridgeError
 from broker.bridges.jms.providers import Capabilities, SessionKind
 from broker.client.aio.client import AsyncClient
-from broker.client.errors import AnswerTimeout, BrokerRefused, NotConnected
+from broker.client.errors import AnswerTimeout, BrokerRefused
 from broker.client.session_state import AckMode
 from broker.environment import Environment
 
@@ -179,12 +179,10 @@ class CoreConnection:
         return found if isinstance(found, int) else None
 
     async def close(self) -> None:
-        """Close in good order if the broker answers, else at once."""
-        try:
+        """Close in good order if the broker answers, else at once; cancelled, at once too."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
                 await self._client.close()
-        except TimeoutError:
-            self._connection.fail(NotConnected("the broker did not answer the close"))
 
 
 _ASKING_S: Final = 5.0

@@ -389,6 +389,39 @@ def test_a_side_that_is_lost_behind_the_decision_leaves_it_in_doubt():
     assert asyncio.run(main()) == 1
 
 
+@pytest.mark.parametrize("error", [XaError(XAER_NOTA, "timed out"), ConnectionError("cut")])
+def test_a_rollback_reaches_the_side_that_is_there(error):
+    """The other one has rolled back for time, or is lost."""
+
+    async def main():
+        sides = {role: Refusing() for role in ROLES}
+
+        async def refuse(xid, failed=False):
+            raise error
+
+        async def end(xid, failed=False):
+            sides[Role.TARGET].asked.append(("end", xid.bq))
+
+        sides[Role.SOURCE].xa_end = refuse
+        sides[Role.TARGET].xa_end = end
+        log = DecisionLog(ForgetfulStore(), Environment().ids)
+        log.open()
+        coordinator = Coordinator(log, NAME, FakeClock())
+        transaction = await coordinator.begin(sides)
+        told = contextlib.nullcontext()
+        if not isinstance(error, XaError):
+            told = pytest.raises(ConnectionError)
+        with told:
+            await transaction.rollback()
+        return sides[Role.TARGET].asked, log.undecided
+
+    asked, undecided = asyncio.run(main())
+
+    assert asked == [("start", b"T"), ("end", b"T"), ("commit", b"T")]
+    # It is not known whether the source has rolled back: recovery asks again.
+    assert len(undecided) == 1
+
+
 def test_a_transaction_has_its_record_before_it_begins():
     """And costs no sync of its own behind another one."""
 
