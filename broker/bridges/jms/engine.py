@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from broker.bridges.jms.batch import Batch
 from broker.bridges.jms.connecting import Connecting, timed
-from broker.bridges.jms.errors import BridgeConfigError, ConnectionLost, InDoubtError
+from broker.bridges.jms.errors import (
+    BridgeConfigError,
+    ConnectionLost,
+    InDoubtError,
+    ProviderError,
+)
 from broker.bridges.jms.message import ID_LISTS, extended_ids
 from broker.bridges.jms.mode import Mode
 from broker.bridges.jms.options import QualityOfService
@@ -89,6 +94,7 @@ class Engine:
         self.mode: Mode | None = None
         self.lag_ms: int | None = None
         self.sending_since_s: float | None = None
+        self._sending = 0
         self._connecting = Connecting(
             options=options,
             factories=factories,
@@ -155,7 +161,8 @@ class Engine:
         if since is not None:
             waited = self._clock.monotonic_s() - since
             if waited >= 1:
-                return f"a batch waits for the target to confirm it since {waited:.0f} s"
+                batch = _batch(self._sending)
+                return f"{batch} waits for the target to confirm it since {waited:.0f} s"
         return self.progress.reason
 
     # --- running ------------------------------------------------------------------------------
@@ -247,17 +254,22 @@ class Engine:
         for message in messages:
             self._prepare(message)
         self.sending_since_s = self._clock.monotonic_s()
+        self._sending = len(messages)
         try:
             await transfer.move(messages)
         except InDoubtError:
             # Decided: recovery moves them.
             self._count(messages)
             raise
-        except BaseException:
+        except BaseException as error:
             self.counters.aborted += len(messages)
             if self.options.quality_of_service is not QualityOfService.AT_MOST_ONCE:
                 self.counters.retried += len(messages)
-            raise
+            if isinstance(error, BridgeConfigError) or not isinstance(error, Exception):
+                raise
+            # A smaller batch may do.
+            reason = str(error) or type(error).__name__
+            raise ProviderError(f"{_batch(len(messages))}: {reason}") from error
         finally:
             self.sending_since_s = None
             self._count_in_doubt()
@@ -385,3 +397,7 @@ class Engine:
     def state(self) -> BridgeState:
         """What it does."""
         return self.progress.state
+
+
+def _batch(count: int) -> str:
+    return "a message" if count == 1 else f"a batch of {count} messages"
