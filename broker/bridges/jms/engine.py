@@ -23,7 +23,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from broker.bridges.jms.batch import Batch
 from broker.bridges.jms.connecting import Connecting, timed
-from broker.bridges.jms.errors import BridgeConfigError, ConnectionLost, InDoubtError
+from broker.bridges.jms.errors import (
+    BridgeConfigError,
+    ConnectionLost,
+    InDoubtError,
+    ProviderError,
+)
 from broker.bridges.jms.in_flight import InFlight
 from broker.bridges.jms.message import ID_LISTS, extended_ids
 from broker.bridges.jms.mode import Mode
@@ -175,7 +180,8 @@ class Engine:
         if since is not None:
             waited = self._clock.monotonic_s() - since
             if waited >= 1:
-                return f"a batch waits for the target to confirm it since {waited:.0f} s"
+                batch = _batch(self._in_flight.oldest_count)
+                return f"{batch} waits for the target to confirm it since {waited:.0f} s"
         return self.progress.reason
 
     # --- running ------------------------------------------------------------------------------
@@ -296,6 +302,12 @@ class Engine:
             self._count(departed.messages)
             for message in departed.messages:
                 message.close()
+        elif not isinstance(error, BridgeConfigError):
+            # A smaller batch may do.
+            reason = str(error) or type(error).__name__
+            told = ProviderError(f"{_batch(len(departed.messages))}: {reason}")
+            told.__cause__ = error
+            error = told
         if error is not None:
             in_flight.failed(error)
         self._count_in_doubt()
@@ -423,3 +435,7 @@ class Engine:
     def state(self) -> BridgeState:
         """What it does."""
         return self.progress.state
+
+
+def _batch(count: int) -> str:
+    return "a message" if count == 1 else f"a batch of {count} messages"

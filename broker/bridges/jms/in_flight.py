@@ -52,6 +52,11 @@ class InFlight:
         """Since when the oldest batch is waited for alone; None if none is on its way."""
         return max(self._batches[0].since_s, self._arrived_s) if self._batches else None
 
+    @property
+    def oldest_count(self) -> int:
+        """How many messages are in the oldest batch; 0 if none is on its way."""
+        return len(self._batches[0].messages) if self._batches else 0
+
     def add(self, messages: list[JMSMessage], now_s: float) -> Departed:
         """Take note of a batch that leaves once there is room for it.
 

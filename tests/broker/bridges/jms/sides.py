@@ -96,13 +96,13 @@ class Sides:
         with Client(f"tcp://127.0.0.1:{self.ports[side]}") as client, client.session() as session:
             yield session
 
-    def send(self, count):
-        """Send the numbers 0, 1, … to each queue of the source."""
+    def send(self, count, size=1):
+        """Send the numbers 0, 1, … to each queue of the source, in messages of that size."""
         with self.session("source") as session:
             for queue in self.queues.values():
                 with session.producer(queue) as producer:
                     for number in range(count):
-                        producer.send(str(number), user_id=uuid.uuid1().bytes)
+                        producer.send(str(number).ljust(size), user_id=uuid.uuid1().bytes)
 
     def left(self, side="source"):
         """Messages in all queues of a side."""
@@ -145,9 +145,9 @@ class Sides:
             time.sleep(0.05)
 
     def taken(self, way):
-        """Take all that has arrived; the ids of messages by content."""
+        """Take all that has arrived; the ids of messages by the number that each has."""
         found = defaultdict(list)
         with self.session("target") as session, session.consumer(self.queues[way]) as consumer:
             while (one := consumer.receive_now()) is not None:
-                found[one.content].append(one.message.message_id)
+                found[one.content.rstrip()].append(one.message.message_id)
         return found

@@ -69,7 +69,9 @@ def test_a_target_that_does_not_confirm_is_told_and_does_not_delay_stop(source):
     source.send("q", "one")
     slow = Slow()
     with bridge(source, lambda: slow, failover_timeout=500) as moving:
-        wait_for(lambda: "waits for the target to confirm it since 1 s" in (moving.why or ""))
+        wait_for(
+            lambda: "a message waits for the target to confirm it since 1 s" in (moving.why or "")
+        )
     over.set()
 
     assert moving.state is BridgeState.STOPPED
