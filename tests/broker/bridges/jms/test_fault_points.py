@@ -1,13 +1,11 @@
 """A cut before and behind every frame of a batch, for every quality of service."""
 
 import asyncio
-import itertools
 import logging
 
 import pytest
 
 from broker.bridges.jms import coordinator, transfers
-from broker.bridges.jms.transactions import Role
 from tests.broker.bridges.jms.faults import (
     LATE_S,
     MAY_DOUBLE,
@@ -15,6 +13,11 @@ from tests.broker.bridges.jms.faults import (
     WAYS,
     WHOLE,
     every_point,
+)
+from tests.broker.bridges.jms.planted import (
+    acknowledge_first,
+    commit_the_source_alone,
+    new_id_each_time,
 )
 
 # Every so many fault points in the quick test.
@@ -92,26 +95,6 @@ def test_partitions(way, tmp_path, figures):
 
 
 # --- planted faults: each is found ----------------------------------------------------------------
-
-
-async def acknowledge_first(self, messages):
-    for message in messages:
-        message.duplicate_id = transfers.duplicate_id(self._node_id, message.position)
-    await self.source_session.acknowledge()
-    await self._send(messages)
-
-
-def new_id_each_time():
-    made = itertools.count()
-    return lambda node_id, position: next(made).to_bytes(8, "big")
-
-
-async def commit_the_source_alone(resources, transaction):
-    await coordinator._end(
-        resources[Role.SOURCE], coordinator.branch(Role.SOURCE, transaction), is_commit=True
-    )
-    target = coordinator.branch(Role.TARGET, transaction)
-    await coordinator._end(resources[Role.TARGET], target, is_commit=False)
 
 
 def test_acknowledging_before_the_confirmation_is_found(tmp_path, monkeypatch):

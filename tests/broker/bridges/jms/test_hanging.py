@@ -1,5 +1,6 @@
 """Factories and providers that hang or fail, management, and a transaction manager from outside."""
 
+import asyncio
 import threading
 import time
 
@@ -9,6 +10,8 @@ from broker.bridges.jms import (
     BridgeConfigError,
     BridgeState,
     Capabilities,
+    CoreConnectionFactory,
+    Credentials,
     Destination,
     ExactlyOnce,
     JMSBridge,
@@ -17,7 +20,9 @@ from broker.bridges.jms import (
 from broker.bridges.jms.coordinator import branch
 from broker.bridges.jms.message import BodyKind, JMSMessage
 from broker.bridges.jms.transactions import Role
+from broker.embedded import EmbeddedBroker
 from broker.model.properties import Property, PropertyType
+from broker.options import BrokerOptions
 from tests.broker.bridges.jms.ends import WAIT_S, bridge, wait_for
 
 
@@ -309,6 +314,20 @@ def test_a_smaller_id_cache_makes_smaller_batches(source, target, caplog):
         assert target.contents("q", 10) == list(map(str, range(10)))
 
     assert "more than the target's id-cache-size 3; batches are of 3" in caplog.text
+
+
+def test_the_id_cache_size_of_the_broker_counts_where_the_address_has_none():
+    with EmbeddedBroker(BrokerOptions(acceptors=(), id_cache_size=3)) as embedded:
+        factory = CoreConnectionFactory("vm://", broker=embedded.broker)
+
+        async def ask():
+            connection = await factory.connect(Credentials())
+            try:
+                return await connection.duplicate_ids_max(Destination.queue("q"))
+            finally:
+                await connection.close()
+
+        assert asyncio.run(ask()) == 3
 
 
 def test_a_destination_of_a_topic_needs_no_queue(source, target):

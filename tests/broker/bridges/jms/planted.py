@@ -1,0 +1,52 @@
+"""Faults that are planted into a JMS bridge: tests and simulations have to find each."""
+
+import itertools
+
+from broker.bridges.jms import coordinator, transfers
+from broker.bridges.jms.transactions import Role
+
+
+async def acknowledge_first(self, messages):
+    """In place of `_DuplicateIds.move`: acknowledged before the target has confirmed."""
+    for message in messages:
+        message.duplicate_id = transfers.duplicate_id(self._node_id, message.position)
+    await self.source_session.acknowledge()
+    await self._send(messages)
+
+
+def new_id_each_time():
+    """In place of `transfers.duplicate_id`: another one at a retry."""
+    made = itertools.count()
+    return lambda node_id, position: next(made).to_bytes(8, "big")
+
+
+async def commit_the_source_alone(resources, transaction):
+    """In place of `coordinator.commit_branches`: the target rolls back."""
+    await coordinator._end(
+        resources[Role.SOURCE], coordinator.branch(Role.SOURCE, transaction), is_commit=True
+    )
+    target = coordinator.branch(Role.TARGET, transaction)
+    await coordinator._end(resources[Role.TARGET], target, is_commit=False)
+
+
+async def commit_the_target_alone(resources, transaction):
+    """In place of `coordinator.commit_branches`: the source is not told."""
+    target = coordinator.branch(Role.TARGET, transaction)
+    return await coordinator._end(resources[Role.TARGET], target, is_commit=True)
+
+
+def one_more(wanted, duplicate_ids_max):
+    """In place of `batch_size_for`: one more than the target remembers."""
+    return min(wanted, duplicate_ids_max + 1)
+
+
+def add_without_sync(self, *records):
+    """In place of `DecisionLog._add`: nothing waits for the disk."""
+
+    async def add():
+        for user_type, transaction in records:
+            record_id = self._new_id()
+            self._store.add(record_id, user_type, transaction, sync=False)
+            self._records[user_type][transaction] = record_id
+
+    return add()
