@@ -216,6 +216,8 @@ class Engine:
                 await self._timed(beginning, "beginning a transaction")
                 await self._receive(transfer, batch)
                 if batch.is_due(self._clock.monotonic_s()):
+                    # A client that reconnects by itself has received again what the batch has.
+                    self._check(connections)
                     await self._move(transfer, batch)
         finally:
             batch.clear()

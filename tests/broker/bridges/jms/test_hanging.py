@@ -134,6 +134,38 @@ def test_a_provider_of_blocking_methods_is_called_in_one_thread(source):
     assert threading.main_thread() not in memory.threads
 
 
+def test_what_comes_again_behind_a_reconnect_is_not_in_the_same_batch():
+    """A client that reconnects by itself receives it twice, and the bridge may send it once."""
+    source, target = Memory(), Memory()
+    given = iter(["one", None, "one", "two"])
+
+    def connect(credentials):
+        source.lost = None
+        return source
+
+    def receive(timeout_s):
+        text = next(given, "over")
+        if text is None:
+            source.lost = ConnectionError("cut")
+            text = "one"
+        elif text == "over":
+            time.sleep(timeout_s)
+            return None
+        return JMSMessage(BodyKind.TEXT, text)
+
+    source.connect, source.receive = connect, receive
+    with bridge(
+        lambda: source,
+        lambda: target,
+        quality_of_service=QualityOfService.AT_MOST_ONCE,
+        failure_retry_interval=10,
+        max_batch_size=2,
+    ):
+        wait_for(lambda: "two" in target.sent)
+
+    assert target.sent == ["one", "two"]
+
+
 def test_messages_of_another_provider_become_core_messages(target):
     group = {"JMSXGroupID": Property("JMSXGroupID", PropertyType.STRING, "g")}
     waiting = [
