@@ -138,9 +138,10 @@ class JMSBridgeNode(ServedNode):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is on its way, and every transaction has ended as far as it knows."""
+        """Whether it moves what comes, has nothing on its way, and knows no open transaction."""
         engine, coordinator = self.engine, self.coordinator
-        if engine is None or engine.sending_since_s is not None:
+        # It is idle while it connects, too, and while it closes its connections.
+        if engine is None or engine._idle.is_set() or engine.sending_since_s is not None:
             return False
         return coordinator is None or not (coordinator.in_doubt or coordinator._doubtful)
 

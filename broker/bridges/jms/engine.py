@@ -242,6 +242,8 @@ class Engine:
                     continue
                 await self._receive(transfer, receive, batch)
                 if batch.is_due(self._clock.monotonic_s()):
+                    # A client that reconnects by itself has received again what the batch has.
+                    self._check(connections)
                     await self._leave(transfer, batch)
             await in_flight.wait_until_empty()
         finally:

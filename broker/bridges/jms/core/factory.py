@@ -7,18 +7,18 @@ CoreConnectionFactory("vm://", broker=embedded.broker)
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from broker.bridges.core.window import cache_size_at
 from broker.bridges.jms.core.in_process import InProcessNetwork
 from broker.bridges.jms.core.session import CoreSession
 from broker.bridges.jms.errors import BridgeConfigError, BridgeError
 from broker.bridges.jms.providers import Capabilities, SessionKind
 from broker.client.aio.client import AsyncClient
-from broker.client.errors import AnswerTimeout, BrokerRefused
+from broker.client.errors import BrokerRefused, CallTimeout
 from broker.client.session_state import AckMode
 from broker.environment import Environment
 
@@ -159,24 +159,27 @@ class CoreConnection:
         return session
 
     async def duplicate_ids_max(self, destination: Destination) -> int | None:
-        """Give the address's id-cache-size, as management tells it; see `Connection`."""
+        """Give the id-cache-size of the address, or the broker's; see `Connection`."""
         address = destination.name.partition("::")[0]
+        # A refusal comes at once.
+        session = await self._connection.session(block_on_non_durable_send=True)
         try:
-            session = await self._connection.session()
-            try:
-                text = await session.manage(
-                    "broker", "getAddressSettingsAsJSON", address, timeout_s=_ASKING_S
-                )
-            finally:
-                await session.close()
-        except (BrokerRefused, AnswerTimeout) as error:
+            async with asyncio.timeout(_ASKING_S):
+                size = await cache_size_at(session, address)
+            reason = "it is not told"
+        except CallTimeout:
+            # The connection is given up.
+            raise
+        except TimeoutError:
+            size, reason = None, f"no answer within {_ASKING_S:.0f} s"
+        finally:
+            await session.close()
+        if size is None:
             log.warning(
                 "the id-cache-size of %s cannot be read (%s): batches must not be larger than it",
-                *(destination, error),
+                *(destination, reason),
             )
-            return None
-        found = json.loads(text).get("idCacheSize")
-        return found if isinstance(found, int) else None
+        return size
 
     async def close(self) -> None:
         """Close in good order if the broker answers, else at once; cancelled, at once too."""

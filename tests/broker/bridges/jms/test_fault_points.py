@@ -1,13 +1,11 @@
 """A cut before and behind every frame of a batch, for every quality of service."""
 
 import asyncio
-import itertools
 import logging
 
 import pytest
 
 from broker.bridges.jms import coordinator, duplicate_ids, pipelined
-from broker.bridges.jms.transactions import Role
 from tests.broker.bridges.jms.faults import (
     LATE_S,
     MAY_DOUBLE,
@@ -15,6 +13,11 @@ from tests.broker.bridges.jms.faults import (
     WAYS,
     WHOLE,
     every_point,
+)
+from tests.broker.bridges.jms.planted import (
+    acknowledge_first,
+    commit_the_source_alone,
+    new_id_each_time,
 )
 
 # Every so many fault points in the quick test.
@@ -92,25 +95,6 @@ def test_partitions(way, tmp_path, figures):
 
 
 # --- planted faults: each is found ----------------------------------------------------------------
-
-
-async def acknowledge_first(self, messages, done):
-    duplicate_ids.give_ids(messages, self._node_id)
-    await self.source_session.acknowledge()
-    self._sender.send_batch(messages, done)
-
-
-def new_id_each_time():
-    made = itertools.count()
-    return lambda node_id, position: next(made).to_bytes(8, "big")
-
-
-async def commit_the_source_alone(resources, transaction):
-    await coordinator._end(
-        resources[Role.SOURCE], coordinator.branch(Role.SOURCE, transaction), is_commit=True
-    )
-    target = coordinator.branch(Role.TARGET, transaction)
-    await coordinator._end(resources[Role.TARGET], target, is_commit=False)
 
 
 def test_acknowledging_before_the_confirmation_is_found(tmp_path, monkeypatch):

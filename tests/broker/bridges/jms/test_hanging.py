@@ -1,5 +1,6 @@
 """Factories and providers that hang or fail, management, and a transaction manager from outside."""
 
+import asyncio
 import threading
 import time
 
@@ -9,6 +10,8 @@ from broker.bridges.jms import (
     BridgeConfigError,
     BridgeState,
     Capabilities,
+    CoreConnectionFactory,
+    Credentials,
     Destination,
     ExactlyOnce,
     JMSBridge,
@@ -17,7 +20,9 @@ from broker.bridges.jms import (
 from broker.bridges.jms.coordinator import branch
 from broker.bridges.jms.message import BodyKind, JMSMessage
 from broker.bridges.jms.transactions import Role
+from broker.embedded import EmbeddedBroker
 from broker.model.properties import Property, PropertyType
+from broker.options import BrokerOptions
 from tests.broker.bridges.jms.ends import WAIT_S, bridge, wait_for
 
 
@@ -129,6 +134,38 @@ def test_a_provider_of_blocking_methods_is_called_in_one_thread(source):
     assert memory.sent == ["one", b"two", {"three": 3}]
     assert len(memory.threads) == 1
     assert threading.main_thread() not in memory.threads
+
+
+def test_what_comes_again_behind_a_reconnect_is_not_in_the_same_batch():
+    """A client that reconnects by itself receives it twice, and the bridge may send it once."""
+    source, target = Memory(), Memory()
+    given = iter(["one", None, "one", "two"])
+
+    def connect(credentials):
+        source.lost = None
+        return source
+
+    def receive(timeout_s):
+        text = next(given, "over")
+        if text is None:
+            source.lost = ConnectionError("cut")
+            text = "one"
+        elif text == "over":
+            time.sleep(timeout_s)
+            return None
+        return JMSMessage(BodyKind.TEXT, text)
+
+    source.connect, source.receive = connect, receive
+    with bridge(
+        lambda: source,
+        lambda: target,
+        quality_of_service=QualityOfService.AT_MOST_ONCE,
+        failure_retry_interval=10,
+        max_batch_size=2,
+    ):
+        wait_for(lambda: "two" in target.sent)
+
+    assert target.sent == ["one", "two"]
 
 
 def test_messages_of_another_provider_become_core_messages(target):
@@ -311,6 +348,20 @@ def test_a_smaller_id_cache_makes_smaller_batches(source, target, caplog):
         assert target.contents("q", 10) == list(map(str, range(10)))
 
     assert "more than the target's id-cache-size 3; batches are of 3" in caplog.text
+
+
+def test_the_id_cache_size_of_the_broker_counts_where_the_address_has_none():
+    with EmbeddedBroker(BrokerOptions(acceptors=(), id_cache_size=3)) as embedded:
+        factory = CoreConnectionFactory("vm://", broker=embedded.broker)
+
+        async def ask():
+            connection = await factory.connect(Credentials())
+            try:
+                return await connection.duplicate_ids_max(Destination.queue("q"))
+            finally:
+                await connection.close()
+
+        assert asyncio.run(ask()) == 3
 
 
 def test_a_destination_of_a_topic_needs_no_queue(source, target):

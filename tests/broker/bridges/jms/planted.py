@@ -1,0 +1,51 @@
+"""Faults that are planted into a JMS bridge: tests and simulations have to find each."""
+
+import itertools
+
+from broker.bridges.jms import coordinator, duplicate_ids
+from broker.bridges.jms.transactions import Role
+
+
+async def acknowledge_first(self, messages, done):
+    """In place of `PipelinedAcknowledgeLast.move`: acknowledged before the target has confirmed."""
+    duplicate_ids.give_ids(messages, self._node_id)
+    await self.source_session.acknowledge()
+    self._sender.send_batch(messages, done)
+
+
+def new_id_each_time():
+    """In place of `duplicate_ids.duplicate_id`: another one at a retry."""
+    made = itertools.count()
+    return lambda node_id, position: next(made).to_bytes(8, "big")
+
+
+async def commit_the_source_alone(resources, transaction):
+    """In place of `coordinator.commit_branches`: the target rolls back."""
+    await coordinator._end(
+        resources[Role.SOURCE], coordinator.branch(Role.SOURCE, transaction), is_commit=True
+    )
+    target = coordinator.branch(Role.TARGET, transaction)
+    await coordinator._end(resources[Role.TARGET], target, is_commit=False)
+
+
+async def commit_the_target_alone(resources, transaction):
+    """In place of `coordinator.commit_branches`: the source is not told."""
+    target = coordinator.branch(Role.TARGET, transaction)
+    return await coordinator._end(resources[Role.TARGET], target, is_commit=True)
+
+
+def one_more(wanted, duplicate_ids_max):
+    """In place of `batch_size_for`: one more than the target remembers."""
+    return min(wanted, duplicate_ids_max + 1)
+
+
+def add_without_sync(self, *records):
+    """In place of `DecisionLog._add`: nothing waits for the disk."""
+
+    async def add():
+        for user_type, transaction in records:
+            record_id = self._new_id()
+            self._store.add(record_id, user_type, transaction, sync=False)
+            self._records[user_type][transaction] = record_id
+
+    return add()
