@@ -42,7 +42,7 @@ _ENUMS: Final[dict[str, type[Enum]]] = {
 }
 # Who the bridge is stands at each side.
 _OF_SIDES: Final = ("source_user_name", "source_password", "target_user_name", "target_password")
-_KINDS: Final = {"str": str, "int": int, "bool": bool, "str | None": str}
+_KINDS: Final = {"str": str, "int": int, "bool": bool, "str | None": str, "int | None": int}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

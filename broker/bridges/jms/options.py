@@ -54,9 +54,10 @@ class JMSBridgeOptions:
             from the first message of the batch. Artemis counts from the last one, so a trickle of
             messages never leaves.
         max_in_flight: messages that have left and are not confirmed yet, of several batches
-            together; one batch alone may be larger. 1 lets a batch leave when the one before it is
-            confirmed. More fill a link with latency, where both sides are of the Core protocol:
-            1000 are 50,000 messages/s over a round trip of 20 ms.
+            together; one batch alone may be larger. With 1 a batch leaves when the one before it
+            is confirmed. More fill a link with latency, where both sides are of the Core protocol:
+            1000 are 50,000 messages/s over a round trip of 20 ms. A failure loses, or doubles, as
+            many: None is 1000 with ONCE_AND_ONLY_ONCE, which does neither, and 1 else.
         subscription_name: of a durable subscription, if the source is a topic.
         client_id: the JMS client id of that subscription.
         add_message_id_in_header: append the message's id to ACTIVEMQ_BRIDGE_MSG_ID_LIST.
@@ -76,7 +77,7 @@ class JMSBridgeOptions:
     quality_of_service: QualityOfService = QualityOfService.DUPLICATES_OK
     max_batch_size: int = 1
     max_batch_time: int = FOREVER
-    max_in_flight: int = 1000
+    max_in_flight: int | None = None
     subscription_name: str | None = None
     client_id: str | None = None
     add_message_id_in_header: bool = False
@@ -98,7 +99,8 @@ class JMSBridgeOptions:
         self._check("max_retries", self.max_retries, least=0, special=FOREVER)
         self._check("max_batch_size", self.max_batch_size, least=1)
         self._check("max_batch_time", self.max_batch_time, least=1, special=FOREVER)
-        self._check("max_in_flight", self.max_in_flight, least=1)
+        if self.max_in_flight is not None:
+            self._check("max_in_flight", self.max_in_flight, least=1)
         self._check("failover_timeout", self.failover_timeout, least=1)
         if self.failure_retry_interval == -1 and self.max_retries > 0:
             raise BridgeConfigError(
@@ -118,12 +120,21 @@ class JMSBridgeOptions:
         raise BridgeConfigError(f"{name} is {value}; it must be at least {least}{others}")
 
     @property
+    def in_flight_max(self) -> int:
+        """What `max_in_flight` is, or means."""
+        if self.max_in_flight is not None:
+            return self.max_in_flight
+        is_exact = self.quality_of_service is QualityOfService.ONCE_AND_ONLY_ONCE
+        return _IN_FLIGHT if is_exact else 1
+
+    @property
     def failover_timeout_s(self) -> float:
         """As `failover_timeout`, in seconds."""
         return self.failover_timeout / 1000
 
 
 _NAME_SIZE_MAX: Final = 32
+_IN_FLIGHT: Final = 1000
 
 
 class BridgeSettings(TypedDict, total=False):
@@ -140,7 +151,7 @@ class BridgeSettings(TypedDict, total=False):
     quality_of_service: QualityOfService
     max_batch_size: int
     max_batch_time: int
-    max_in_flight: int
+    max_in_flight: int | None
     subscription_name: str | None
     client_id: str | None
     add_message_id_in_header: bool

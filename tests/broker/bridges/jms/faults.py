@@ -102,6 +102,8 @@ class World:
             max_batch_size=self.size // 2,
             max_batch_time=10,
             failure_retry_interval=1,
+            # Both batches on their way, with every quality.
+            max_in_flight=self.size,
         )
         return Engine(
             options,
