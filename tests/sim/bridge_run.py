@@ -218,6 +218,10 @@ class Run:
         for node in self._all:
             if node.process is not None:
                 await node.stop()
+        for bridge in self.bridges.values():
+            self.result.counts["exits"] += len(bridge.exits)
+            for error in () if self._refuses else bridge.exits:
+                self.problem(f"gave up: {bridge.name}: {error}")
 
     async def _mended(self) -> bool:
         """Wait for the ends of faults, mend what is left, and see that all arrives."""
