@@ -42,7 +42,7 @@ SECONDS = 3.0
 # A process that ends at a place is started again so much later.
 END_S = 0.2
 # Nothing is wrong any more, and all has to arrive within so long.
-ARRIVES_S = 300.0
+ARRIVES_S = 100.0
 # Brokers have noticed by then that a bridge has stopped.
 ENDS_S = 30.0
 LOOK_S = 0.1
