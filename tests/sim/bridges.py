@@ -68,6 +68,25 @@ def run_case(case: Case, patches: Iterable[Callable[[], Any]] = ()) -> Result:
         log.setLevel(level)
 
 
+def command(case: Case) -> str:
+    """What runs it again."""
+    return f'python -m tests.sim.bridges --case "{case}"'
+
+
+def wrong(results: Iterable[Result]) -> list[str]:
+    """What is wrong, with the command that finds it again."""
+    return [f"{command(one.case)}: {problem}" for one in results for problem in one.problems]
+
+
+def first_wrong(cases: Iterable[Case], *patches: Callable[[], Any]) -> Result | None:
+    """What the first case that goes wrong says; None where none does."""
+    for case in cases:
+        result = run_case(case, patches)
+        if result.problems:
+            return result
+    return None
+
+
 def places(case: Case, lateness: Iterable[float] = LATE_S) -> list[Case]:
     """Every place of a calm run that a fault may come at: frames and syncs.
 
@@ -135,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         counts.update(result.counts)
         if result.problems:
             failed += 1
-            print(f'python -m tests.sim.bridges --case "{case}"', *result.problems, sep="\n    ")
+            print(command(case), *result.problems, sep="\n    ")
     told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
     rate = len(cases) / (time.process_time() - began)
     free_buried()

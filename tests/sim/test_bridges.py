@@ -13,33 +13,15 @@ from broker.bridges.core import bridge
 from broker.bridges.core.forwarding import Forwarding
 from broker.bridges.core.outgoing import OutgoingMessages
 from tests.sim.bridge_cases import Case
-from tests.sim.bridges import places, run_case
+from tests.sim.bridges import first_wrong, places, run_case, wrong
 
 SEEDS = 25
 SOAK_SEEDS = 20_000
 PLANTED_SEEDS = 400
 FEW = 6
-STEP = 23
+STEP = 61
 # As many are on their way as the target remembers, and more wait.
 CACHE = 4
-
-
-def wrong(results):
-    """What is wrong, with the command that finds it again."""
-    return [
-        f'python -m tests.sim.bridges --case "{one.case}": {problem}'
-        for one in results
-        for problem in one.problems
-    ]
-
-
-def first_wrong(cases, *patches):
-    """What the first case that goes wrong says; None where none does."""
-    for case in cases:
-        result = run_case(case, patches)
-        if result.problems:
-            return result
-    return None
 
 
 def test_seeds_find_nothing_wrong():

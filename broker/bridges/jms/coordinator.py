@@ -42,12 +42,13 @@ from broker.bridges.jms.errors import (
     XA_RBEND,
     XAER_NOTA,
     BridgeConfigError,
+    BridgeError,
     InDoubtError,
     XaError,
 )
 from broker.bridges.jms.transactions import Role
 from broker.model.xid import Xid
-from journal.errors import JournalError
+from journal.errors import JournalError, JournalFull
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -190,6 +191,8 @@ class Coordinator:
         self._check()
         try:
             transaction = await self.decisions.begin(self.name)
+        except JournalFull as error:
+            raise BridgeError(f"the transaction log has no room: {error}") from error
         except JournalError as error:
             self._failure = error
             self._check()
@@ -273,10 +276,16 @@ class Coordinator:
         """Decide to commit.
 
         Raises:
+            BridgeError: the log has no room; recovery rolls the transaction back.
             InDoubtError: the log has failed; nothing is begun or decided any more.
         """
         try:
             await self.decisions.decide(transaction)
+        except JournalFull as error:
+            raise BridgeError(
+                f"transaction {transaction.hex()} is rolled back: the transaction log has no room: "
+                f"{error}"
+            ) from error
         except JournalError as error:
             self._failure = error
             raise InDoubtError(

@@ -109,6 +109,7 @@ class DecisionLog:
             name: of the bridge, for operators.
 
         Raises:
+            JournalFull: there is no room; nothing has begun, and the log goes on.
             JournalError: the log has failed.
         """
         transaction, self._next = self._next, None
@@ -124,20 +125,24 @@ class DecisionLog:
         """
         ids = [self._new_id() for _ in records]
         last = ids[-1]
+        added: list[tuple[int, bytes, int]] = []
 
         def add() -> None:
             for record_id, (user_type, transaction) in zip(ids, records, strict=True):
                 # Synced in their order: the last one says so for all.
                 self._store.add(record_id, user_type, transaction, sync=record_id == last)
+                added.append((user_type, transaction, record_id))
 
         writing = asyncio.ensure_future(asyncio.to_thread(add))
         try:
             await asyncio.shield(writing)
         finally:
             await asyncio.wait((writing,))
-            if writing.exception() is None:
-                for record_id, (user_type, transaction) in zip(ids, records, strict=True):
-                    self._records[user_type][transaction] = record_id
+            # If this is cancelled, no caller gets it, and asyncio would report it.
+            writing.exception()
+            # Of a full log the first one may be there, and the last one is not.
+            for user_type, transaction, record_id in added:
+                self._records[user_type][transaction] = record_id
 
     def is_own(self, transaction: bytes) -> bool:
         """Whether a global id was made here."""
@@ -168,6 +173,7 @@ class DecisionLog:
 
         Raises:
             BridgeError: it is decided already.
+            JournalFull: there is no room; it is not decided, and the log goes on.
             JournalError: whether it is decided shows when the log is opened again.
         """
         if self.is_decided(transaction):

@@ -10,6 +10,7 @@ two records does. What becomes of the old connections is a part of the case:
 
 import asyncio
 import contextlib
+import errno
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from broker.bridges.jms.coordinator import KEPT_MAX, SETTLED_S, Coordinator, branch
 from broker.bridges.jms.core.factory import CoreConnectionFactory
 from broker.bridges.jms.decision_log import DecisionLog
-from broker.bridges.jms.errors import XAER_NOTA, InDoubtError, XaError
+from broker.bridges.jms.errors import XAER_NOTA, BridgeError, InDoubtError, XaError
 from broker.bridges.jms.providers import Credentials, Destination, SessionKind
 from broker.bridges.jms.transactions import Role
 from broker.client import AsyncClient, ClientError
@@ -25,6 +26,7 @@ from broker.client.errors import NotConnected
 from broker.embedded import EmbeddedBroker
 from broker.environment import Environment
 from broker.model.xid import Xid
+from journal.errors import JournalFull
 
 QUEUE = Destination.queue("q")
 NAME = "orders"
@@ -39,6 +41,7 @@ class ForgetfulStore:
         self.records = dict(records)
         self.synced = dict(records)
         self.is_dead = False
+        self.room = None
 
     def open(self):
         pass
@@ -53,6 +56,10 @@ class ForgetfulStore:
 
     def add(self, record_id, user_type, body, *, sync):
         assert record_id not in self.records
+        if self.room == 0:
+            raise JournalFull(errno.ENOSPC, "the disk is full")
+        if self.room is not None:
+            self.room -= 1
         self._change(lambda: self.records.update({record_id: (user_type, bytes(body))}), sync)
 
     def delete(self, record_id, *, sync):
@@ -420,6 +427,37 @@ def test_a_rollback_reaches_the_side_that_is_there(error):
     assert asked == [("start", b"T"), ("end", b"T"), ("commit", b"T")]
     # It is not known whether the source has rolled back: recovery asks again.
     assert len(undecided) == 1
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_a_full_log_decides_nothing_and_goes_on(room):
+    """With room for one more record than it has, too: that of the next transaction."""
+
+    async def main():
+        sides = {role: Refusing() for role in ROLES}
+        store = ForgetfulStore()
+        log = DecisionLog(store, Environment().ids)
+        log.open()
+        coordinator = Coordinator(log, NAME, FakeClock())
+        transaction = await coordinator.begin(sides)
+        store.room = room
+        with pytest.raises(BridgeError, match="is rolled back: the transaction log has no room"):
+            await transaction.commit()
+        with pytest.raises(BridgeError, match="the transaction log has no room"):
+            await coordinator.begin(sides)
+        undecided = log.undecided
+        await coordinator.recover(sides)
+        told = [verb for verb, _ in sides[Role.TARGET].asked[3:]]
+
+        store.room = None
+        await (await coordinator.begin(sides)).commit()
+        return undecided, told, log.decided
+
+    undecided, told, decided = asyncio.run(main())
+
+    assert len(undecided) == 1 + room
+    assert told == ["commit"] * (1 + room)  # `Refusing` rolls back as it commits.
+    assert len(decided) == 1
 
 
 def test_a_transaction_has_its_record_before_it_begins():
