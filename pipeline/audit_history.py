@@ -4,8 +4,9 @@
                     brought by a JMS bridge, nor moved elsewhere; or its record was deleted while a
                     queue had not acknowledged it
     duplicated      more messages with the same id were sent to an address than forwarding explains
-    out of order    what one queue forwards, or what belongs to one group or to an exclusive queue,
-                    came, or was acknowledged, behind what was sent later with the same priority
+    out of order    what one queue forwards to one address, or what belongs to one group or to an
+                    exclusive queue, came, or was acknowledged, behind what was sent later with the
+                    same priority
 
 A forwarding queue is a cluster's (`$.artemis.internal.sf.…`) or a bridge's. What a JMS bridge has
 brought is known by its duplicate id, or by the list of ids in its header. Nothing is said of
@@ -246,7 +247,15 @@ def _duplicated(sent: DataFrame) -> DataFrame:
 
 
 def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
-    """What came (`came`) behind one that was sent (`went`) later, in its lane.
+    """What came (`came`) behind one that was surely sent later, in its lane.
+
+    A message in transaction gets its place in the queue between its own record (`began`) and the
+    commit (`went`). That of a page has it from its append on, which only its id tells: events are
+    written with the commit. So of two messages the one with the higher id was sent later, if its
+    own record stands behind the commit of the other.
+
+    Messages for several addresses share a forwarding queue, and the target orders each address by
+    itself: its commits wait for pages, and those of an address without pages do not.
 
     Of two that changed places this is one.
     """
@@ -258,6 +267,7 @@ def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
         lambda one: f.struct(
             f.lit(_BETWEEN).alias("reason"),
             one["by"].alias("lane"),
+            one["address"].alias("at"),
             one["place"].alias("came"),
         ),
     )
@@ -265,6 +275,7 @@ def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
         f.struct(
             f.lit("acknowledged").alias("reason"),
             f.when(f.col("is_exclusive"), "").otherwise(f.col("group_id")).alias("lane"),
+            f.lit("").alias("at"),
             f.col("acknowledged").alias("came"),
         )
     )
@@ -275,21 +286,21 @@ def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
     )
     went = f.coalesce("routed", "paged")
     before = (
-        Window.partitionBy("node", "queue_id", "reason", "lane", "priority")
+        Window.partitionBy("node", "queue_id", "reason", "lane", "at", "priority")
         .orderBy("came")
         .rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
     )
-    latest = f.max(f.struct("went", "message_id")).over(before)
-    behind = f.col("latest.message_id")
+    newest = f.max(f.struct("message_id", "began")).over(before)
+    behind = f.col("newest.message_id")
     return (
         named.where(went.isNotNull() & ~f.col("is_scheduled"))
         .select(
             *("node", "queue_id", "queue", "address", "message_id", "timestamp_ms", "priority"),
-            went.alias("went"),
+            *(went["own"].alias("began"), went["counts"].alias("went")),
             f.inline(lanes),
         )
-        .withColumn("latest", latest)
-        .where("latest.went > went")
+        .withColumn("newest", newest)
+        .where("newest.message_id > message_id AND newest.began > went")
         .select(
             f.lit(OUT_OF_ORDER).alias("finding"),
             *_COLUMNS[1:-1],

@@ -46,7 +46,7 @@ class Traces:
         place: where it was sent; null: its send is not recorded.
         is_moved: it came from another queue.
         moved_from: the queues that it was moved out of.
-        accepted: by the nodes that a bridge brought it to, with the place there.
+        accepted: by the nodes that a bridge brought it to, with the address and the place there.
         forward_count: of the queues that it was routed to and that forward.
         kept_count: of the other queues that it was routed to.
         is_stored: it is there now.
@@ -132,7 +132,12 @@ def trace_messages(
             f.min(f.when(is_routed & ~f.col("is_event"), copy)).alias("routed"),
             f.min(f.when(is_routed & f.col("is_event"), copy)).alias("paged"),
             f.min(f.when(f.col("step") == "acknowledged", copy)).alias("acknowledged"),
-            f.min(f.when(f.col("step") == "accepted", copy)).alias("accepted"),
+            f.min(
+                f.when(
+                    f.col("step") == "accepted",
+                    f.struct("compact_count", "counts", "own", "address"),
+                )
+            ).alias("accepted"),
             f.min(
                 f.when(
                     f.col("step") == "sent",
@@ -166,7 +171,11 @@ def trace_messages(
         f.collect_list(
             f.when(
                 f.col("accepted_by").isNotNull(),
-                f.struct(f.col("accepted_by").alias("by"), _place("accepted").alias("place")),
+                f.struct(
+                    f.col("accepted_by").alias("by"),
+                    f.col("accepted.address").alias("address"),
+                    _place("accepted").alias("place"),
+                ),
             )
         ).alias("accepted"),
         f.sum(f.when(is_forward, ways).otherwise(0)).alias("forward_count"),

@@ -61,7 +61,7 @@ STEPS: Final = (
         " its duplicate_id",
     ),
     Column("is_readable", "boolean", "of sent: the record can be decoded"),
-    Column("address", "string", "of sent, and all that follow"),
+    Column("address", "string", "of sent, and all that follow; of accepted, where it was sent to"),
     Column("priority", "int", "0 to 9"),
     Column("timestamp_ms", "bigint", "when it was sent, says the sender"),
     Column("user_id", "string", "the client's id"),
@@ -207,21 +207,21 @@ def _steps(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]
     )
     tx_id = batch.column("tx_id")
     no_number, no_text = pa.scalar(None, pa.int64()), pa.scalar(None, pa.string())
-    of_source = {row: one for row, (_, one) in told.accepted.items()}
+    node_ids, message_ids, addresses = (
+        {row: one[number] for row, one in told.accepted.items()} for number in range(3)
+    )
     arrays = {
         "node": batch.column("node"),
         "file": pc.if_else(pc.equal(codes, _DAMAGE), batch.column("file"), no_text),
         "own": own,
         "step": pa.DictionaryArray.from_arrays(codes, pa.array(_NAMES)).cast(pa.string()),
-        "message_id": pc.coalesce(_spread(of_source, count), batch.column("record_id")),
+        "message_id": pc.coalesce(_spread(message_ids, count), batch.column("record_id")),
         "tx_id": tx_id,
         "counts": pc.if_else(pc.is_valid(tx_id), no_number, own),
         "compact_count": batch.column("compact_count"),
         "is_event": pc.equal(batch.column("kind"), "event"),
         "queue_id": _spread(told.numbers, count),
-        "source_id": _spread(
-            {row: one for row, (one, _) in told.accepted.items()}, count, text=True
-        ),
+        "source_id": _spread(node_ids, count, text=True),
         "is_readable": is_readable.take(place),
         **{name: content.column(name).take(place) for name in _TAKEN},
         "bridged_id": _last_of(content.column(_BRIDGED)).take(place),
@@ -235,6 +235,7 @@ def _steps(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]
         arrays["duplicate_id"] = pc.coalesce(
             arrays["duplicate_id"], _spread(told.given, count, text=True)
         )
+    arrays["address"] = pc.coalesce(arrays["address"], _spread(addresses, count, text=True))
     made = pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
     yield from _moved(made, content, told.sent)
     if told.others:
@@ -274,14 +275,15 @@ class _Told:
     Attributes:
         sent: rows of messages, in order.
         numbers: the queue of a reference; of `told` the transaction.
-        accepted: the node that a bridge brought a message from, and the message's id there.
+        accepted: the node that a bridge brought a message from, the message's id there, and the
+            address here.
         given: duplicate ids that a JMS bridge may have made.
         others: rows of other duplicate ids.
     """
 
     sent: list[int]
     numbers: dict[int, int]
-    accepted: dict[int, tuple[str, int]]
+    accepted: dict[int, tuple[str, int, str]]
     given: dict[int, str]
     others: list[int]
 
@@ -318,14 +320,19 @@ def _bodies(batch: pa.RecordBatch) -> tuple[memoryview, memoryview]:
     return ends[column.offset : column.offset + len(column) + 1], whole
 
 
-def _brought(body: bytes) -> tuple[str, int] | None:
-    """The node that a bridge brought a message from, and its id there; None: not from a bridge."""
+def _brought(body: bytes) -> tuple[str, int, str] | None:
+    """The node that a bridge brought a message from, its id there, and its address here.
+
+    None: no bridge brought it.
+    """
     if not body.startswith(_BRIDGE, _INT.size):
         return None
     given = _given(body)
     if given is None or len(given) != _BRIDGE_ID_SIZE:
         return None
-    return given[:_NODE_ID_SIZE].hex(), _LONG.unpack_from(given, _NODE_ID_SIZE)[0]
+    given_at = _INT.size + _INT.unpack_from(body)[0]
+    address = body[_INT.size + len(_BRIDGE) : given_at].decode("utf-16-le", "replace")
+    return given[:_NODE_ID_SIZE].hex(), _LONG.unpack_from(given, _NODE_ID_SIZE)[0], address
 
 
 def _made_by_jms_bridge(body: bytes) -> str | None:

@@ -6,7 +6,7 @@ from broker.bridges.jms.transfers import duplicate_id
 from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
 from broker.records.binding_records import QueueBinding, QueueStatus, QueueStatusRecord
-from broker.records.message_records import DuplicateId
+from broker.records.message_records import DuplicateId, PageTransaction
 from broker.records.records import encode_record
 from broker.records.stored_messages import CoreMessage, MessageHeaders
 from broker.routing.duplicates import BRIDGE_PREFIX
@@ -17,7 +17,7 @@ NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 ORDERS, BILLS, LINE, PAUSED, IDLE, FORWARDS = 5, 6, 7, 8, 9, 20
 QUEUES = {ORDERS: "orders", BILLS: "bills", LINE: "line", PAUSED: "paused", IDLE: "idle"}
-QUEUE, STATUS = 21, 22
+QUEUE, STATUS, TRANSACTION = 21, 22, 35
 MESSAGE, REF, ACK, COUNT, SCHEDULED, DUPLICATE = 45, 32, 33, 34, 36, 37
 
 
@@ -84,14 +84,24 @@ class Node:
         priority=4,
         properties=None,
         tx=None,
+        is_paged=False,
+        message_id=None,
     ):
-        """A message in queues; its id. `left_ms`: until it expires."""
-        self.next_id += 1
+        """A message in queues; its id.
+
+        Args:
+            left_ms: until it expires.
+            is_paged: it went into a page, of which the history has events.
+            message_id: an earlier one.
+            age_ms, and so on: of the message.
+        """
+        if message_id is None:
+            message_id = self.new_id()
         texts = dict(properties or {})
         if duplicate:
             texts["_AMQ_DUPL_ID"] = duplicate
         headers = MessageHeaders(
-            message_id=self.next_id,
+            message_id=message_id,
             address=address,
             user_id=user.encode().rjust(16, b"0") if user else None,
             type=4,
@@ -103,10 +113,31 @@ class Node:
                 Property(name, PropertyType.STRING, value) for name, value in texts.items()
             ),
         )
-        body = encode_record(CoreMessage(self.next_id, address, b"body", headers))
-        self.journal.add(self.next_id, MESSAGE, body, tx=tx, sync=False)
+        body = encode_record(CoreMessage(message_id, address, b"body", headers))
+        if is_paged:
+            self._note(message_id, body, queue_ids, tx)
+            return message_id
+        self.journal.add(message_id, MESSAGE, body, tx=tx, sync=False)
         for queue_id in queue_ids:
-            self.update(self.next_id, REF, queue_id, tx=tx)
+            self.update(message_id, REF, queue_id, tx=tx)
+        return message_id
+
+    def _note(self, message_id, body, queue_ids, tx):
+        if tx is not None:
+            told = encode_record(PageTransaction(tx, 1))
+            self.journal.event(message_id, TRANSACTION, told, sync=False)
+        self.journal.event(message_id, MESSAGE, body, sync=False)
+        for queue_id in queue_ids:
+            self.journal.event(message_id, REF, queue_id.to_bytes(8, "big"), sync=False)
+
+    def commit_paged(self, tx):
+        """Commit a transaction that put a message into a page."""
+        told = encode_record(PageTransaction(tx, 1))
+        self.journal.add(self.new_id(), TRANSACTION, told, tx=tx, sync=False)
+        self.journal.commit(tx, sync=False)
+
+    def new_id(self):
+        self.next_id += 1
         return self.next_id
 
     def update(self, message_id, kind, *values, tx=None):
@@ -126,15 +157,23 @@ class Node:
         """The bridge has sent it, and was told that the target has it."""
         self.done(message_id, self.forwards[target])
 
-    def accept(self, source, message_id, *queue_ids, **given):
-        """What the bridge of another node brings; its id here."""
-        tx = self.journal.begin()
-        self.next_id += 1
+    def accept(self, source, message_id, *queue_ids, within=None, **given):
+        """What the bridge of another node brings; its id here.
+
+        Args:
+            source: the other node.
+            message_id: its id there.
+            queue_ids: that get it.
+            within: a transaction whose commit is yet to come.
+            given: of the message.
+        """
+        tx = self.journal.begin() if within is None else within
         given_id = bytes.fromhex(source.node_id.replace("-", "")) + struct.pack(">q", message_id)
         record = DuplicateId(BRIDGE_PREFIX + given.get("address", "orders"), given_id)
-        self.journal.add(self.next_id, DUPLICATE, encode_record(record), tx=tx)
+        self.journal.add(self.new_id(), DUPLICATE, encode_record(record), tx=tx)
         brought = self.send(*queue_ids, tx=tx, **given)
-        self.journal.commit(tx, sync=False)
+        if within is None:
+            self.journal.commit(tx, sync=False)
         return brought
 
     def bring(self, source, message_id, queue, *queue_ids, as_text=False, is_undone=False):

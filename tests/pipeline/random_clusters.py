@@ -3,9 +3,7 @@
 import random
 
 from broker.model.xid import Xid
-from broker.records.message_records import PageTransaction
-from broker.records.records import encode_prepared, encode_record
-from broker.records.stored_messages import CoreMessage, MessageHeaders
+from broker.records.records import encode_prepared
 from tests.pipeline.planted import (
     ACK,
     BILLS,
@@ -22,7 +20,6 @@ from tests.pipeline.planted import (
 )
 
 NAMES = ("left", "middle", "right")
-TRANSACTION = 35
 STEPS = 220
 
 
@@ -195,27 +192,10 @@ class Chance:
             self.labels += 1
             node.send(BILLS, address=self.address, tx=tx)
         for _ in range(self.random.randint(1, 3)):
-            node.next_id += 1
-            headers = MessageHeaders(
-                message_id=node.next_id,
-                address=self.address,
-                user_id=ids["user"].encode().rjust(16, b"0") if "user" in ids else None,
-                type=4,
-                durable=True,
-                expiration=0,
-                timestamp=NOW_MS - 1000,
-                priority=4,
-                properties=(),
-            )
-            ids.pop("user", None)
-            body = encode_record(CoreMessage(node.next_id, self.address, b"body", headers))
-            if tx is not None:
-                told = encode_record(PageTransaction(tx, 1))
-                node.journal.event(node.next_id, TRANSACTION, told, sync=False)
-            node.journal.event(node.next_id, MESSAGE, body, sync=False)
-            node.journal.event(node.next_id, REF, queue.to_bytes(8, "big"), sync=False)
+            user = ids.pop("user", "")
+            sent = node.send(queue, address=self.address, user=user, tx=tx, is_paged=True)
             if is_forwarded and not self.fault(0.2):
-                other.done(other.accept(node, node.next_id, ORDERS, address=self.address), ORDERS)
+                other.done(other.accept(node, sent, ORDERS, address=self.address), ORDERS)
         if tx is not None:
             self.open.append((node, tx, BILLS, []))
 

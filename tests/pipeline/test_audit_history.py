@@ -98,6 +98,46 @@ def traffic(node, name, others):
     node.done(node.send(90, user=f"away{name}"), 90)
 
 
+def transactions(node, other):
+    """Their records tell less of the order than one would think: nothing of it is a fault."""
+    way = node.forwards[other]
+
+    def accepted(*sent):
+        for one in sent:
+            other.done(other.accept(node, one, ORDERS), ORDERS)
+
+    # The commit of what is in a page waits until that is durable.
+    tx = node.journal.begin()
+    first = node.send(way, is_paged=True, tx=tx)
+    second = node.send(way, is_paged=True)
+    node.commit_paged(tx)
+    accepted(first, second)
+    # Events of a page's messages are written with the commit, the messages long before.
+    tx = node.journal.begin()
+    first = node.new_id()
+    second = node.send(way, is_paged=True)
+    node.send(way, is_paged=True, tx=tx, message_id=first)
+    node.commit_paged(tx)
+    accepted(first, second)
+    # The first one to commit acknowledged something in a page, and waited for that.
+    both = [node.journal.begin() for _ in range(2)]
+    sent = [node.send(way, tx=tx) for tx in both]
+    for tx in both:
+        node.journal.commit(tx, sync=False)
+    accepted(*reversed(sent))
+    for one in sent:
+        node.forward(one, other)
+    # So does the target's commit, in an address of which it has pages.
+    sent = [node.send(way, address=address) for address in ("paged", "orders")]
+    tx = other.journal.begin()
+    waits = other.accept(node, sent[0], ORDERS, within=tx, address="paged")
+    other.done(other.accept(node, sent[1], ORDERS), ORDERS)
+    other.journal.commit(tx, sync=False)
+    other.done(waits, ORDERS)
+    for one in sent:
+        node.forward(one, other)
+
+
 def plant(left, middle, right):
     """One fault of each kind, at least; what an audit must say of it."""
     old = {"age_ms": 2 * HOUR_MS}
@@ -156,12 +196,21 @@ def plant(left, middle, right):
         fault("duplicated", "user id", right, None, brought)
     left.forward(sent, right)
 
-    pair = [middle.send(middle.forwards[left]) for _ in range(2)]
-    for one in reversed(pair):
-        left.done(left.accept(middle, one, ORDERS), ORDERS)
-        middle.forward(one, left)
     name = f"$.artemis.internal.sf.my-cluster.{left.node_id}"
-    fault("out of order", "between nodes", middle, name, pair[0])
+    for is_paged, in_transaction in ((False, False), (True, False), (False, True), (True, True)):
+        pair = []
+        for _ in range(2):
+            tx = middle.journal.begin() if in_transaction else None
+            pair.append(middle.send(middle.forwards[left], is_paged=is_paged, tx=tx))
+            if in_transaction and is_paged:
+                middle.commit_paged(tx)
+            elif in_transaction:
+                middle.journal.commit(tx, sync=False)
+        for one in reversed(pair):
+            left.done(left.accept(middle, one, ORDERS), ORDERS)
+            if not is_paged:
+                middle.forward(one, left)
+        fault("out of order", "between nodes", middle, name, pair[0])
     first, second = right.send(LINE), right.send(LINE)
     right.done(second, LINE)
     right.done(first, LINE)
@@ -190,6 +239,7 @@ def cluster(tmp_path_factory):
         node.bind(90, f"$.artemis.internal.sf.my-cluster.{UUID(int=0)}")
     for node, name in zip(nodes, names, strict=True):
         traffic(node, name, [other for other in nodes if other is not node])
+        transactions(node, next(other for other in nodes if other is not node))
     planted = plant(*nodes)
     for node, name in zip(nodes, names, strict=True):
         traffic(node, f"{name}-", [other for other in nodes if other is not node])

@@ -98,6 +98,7 @@ def test_what_a_bridge_brought_is_at_the_message_of_its_source():
 
     (row,) = (one for one in found if one["step"] == "accepted")
     assert (row["source_id"], row["message_id"]) == (node_id.hex, 4711)
+    assert row["address"] == "a"
     assert row["counts"] == (1 << 32) + 5
 
 
