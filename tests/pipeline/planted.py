@@ -2,7 +2,7 @@
 
 import struct
 
-from broker.bridges.jms.transfers import duplicate_id
+from broker.bridges.jms.duplicate_ids import duplicate_id
 from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
 from broker.records.binding_records import QueueBinding, QueueStatus, QueueStatusRecord

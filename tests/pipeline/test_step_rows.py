@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
+from broker.bridges.jms.duplicate_ids import duplicate_id
 from broker.bridges.jms.message import ID_LISTS
-from broker.bridges.jms.transfers import duplicate_id
 from broker.model.properties import Property, PropertyType
 from broker.records.message_records import DuplicateId
 from broker.records.records import encode_record
