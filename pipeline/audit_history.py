@@ -154,8 +154,8 @@ def _not_by_jms_bridge(
 ) -> DataFrame:
     """Those of the lost messages that no JMS bridge has brought anywhere.
 
-    Its ids are those of broker.bridges.jms: of duplicate_ids.duplicate_id(), whose position is a queue
-    and a message id, and of message.extended_ids().
+    Its ids are those of broker.bridges.jms: of duplicate_ids.duplicate_id(), whose position is a
+    queue and a message id, and of message.extended_ids().
     """
     from pyspark.sql import functions as f
 
