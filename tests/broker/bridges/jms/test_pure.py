@@ -198,6 +198,13 @@ def test_a_message_without_an_id_appends_none():
     assert extended_ids(listed(coded="a"), None) == "a"
 
 
+def test_a_duplicate_id_stays_the_same_for_good():
+    """A bridge of another version has sent the message already."""
+    known = "4708ed557b80b2302dee6a09264c8d6bedf98ce20e2a5eb2ddbc60b2ca424ba2"
+
+    assert duplicate_id("n", b"q 1").hex() == known
+
+
 def test_duplicate_ids_differ_by_node_queue_and_message():
     positions = [b"q\0" + bytes([7, number]) for number in range(3)] + [b"p\0\7\0"]
     ids = {duplicate_id(node, one) for node, one in itertools.product("ab", positions)}
