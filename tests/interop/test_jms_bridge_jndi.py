@@ -140,18 +140,28 @@ def test_a_missing_jar_is_one_clear_error(tmp_path, distributed_broker, our_brok
     assert said == f"broker: {file}: [source]: jar {tmp_path / 'no.jar'} does not exist\n"
 
 
-def test_a_missing_jndi_name_is_named(tmp_path, distributed_broker, our_broker, client_jar):
+@pytest.mark.parametrize(
+    ("line", "missing", "java"),
+    [
+        ('queue = "queues/q"', "queues/other", "other"),
+        ('connection-factory = "ConnectionFactory"', "Other", "Other"),
+    ],
+)
+def test_a_missing_jndi_name_is_named(
+    tmp_path, distributed_broker, our_broker, client_jar, line, missing, java
+):
     file = file_of(
         tmp_path,
         ("jms", distributed_broker, "q", client_jar),
         ("core", our_broker, make_queue(our_broker), None),
         retries=1,
     )
-    file.write_text(file.read_text().replace('queue = "queues/q"', 'queue = "queues/other"'))
+    other = f'{line.partition(" ")[0]} = "{missing}"'
+    file.write_text(file.read_text().replace(line, other))
 
     process = started(file)
     said = process.communicate(timeout=END_S)[0]
 
     assert process.returncode == 1
-    expected = "jndi: failed: JNDI name 'queues/other': javax.naming.NameNotFoundException: other"
+    expected = f"jndi: failed: JNDI name '{missing}': javax.naming.NameNotFoundException: {java}"
     assert expected in said.splitlines()

@@ -7,6 +7,9 @@ these messages, and no other. Faults are planted, too: a bridge that drops, and 
 
 import contextlib
 import json
+import re
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +22,7 @@ from pipeline.finding_rules import DUPLICATED, LOST
 from tests.broker.bridges.jms.faults import MAY_DOUBLE, MAY_LOSE, WAYS
 from tests.broker.bridges.jms.sides import CORE, Sides
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "jms-bridge.md"
 COUNT, LEAST, ROUNDS = 600, 60, 10
 PLANTED = 20
 WAIT_S = 30
@@ -77,12 +81,16 @@ def contents_of(sides):
 
 
 def audited(root, sides, capsys):
-    """All that an audit says of both brokers, which do not run."""
-    words = ["audit", str(root / "source"), str(root / "target"), "--json"]
-    words += ["--retention", str(root / "*" / "retention")]
+    """All that an audit says of both brokers, which do not run, called as the guide does."""
+    line = re.search(r"^    pipeline (audit .*)$", GUIDE.read_text(), re.MULTILINE)[1]
+    # Spark's workers are in a folder of their own.
+    *words, name = [str(root / one) if "/" in one else one for one in shlex.split(line)]
+    assert name == "source:orders"
+    option = words.pop()
     for way, queue in sides.queues.items():
         # The other side has a queue of that name; a core bridge is recorded.
-        words += [] if way == CORE else ["--bridge-queue", f"source:{queue}"]
+        words += [] if way == CORE else [option, name.replace("orders", queue)]
+    words.append("--json")
     capsys.readouterr()
     status = run(commands, "pipeline", words)
     said = capsys.readouterr()
@@ -102,7 +110,7 @@ def moved(root, stack, count, *, before=lambda sides: None, during=lambda sides:
         during: called once all have; what it gives is given.
     """
     sides = Sides(
-        {side: root / side for side in ("source", "target")},
+        {side: root / side / "data" for side in ("source", "target")},
         root,
         stack,
         has_core_bridge=True,

@@ -428,6 +428,21 @@ def test_several_bridges_of_a_name_share_the_queue():
     asyncio.run(main())
 
 
+def test_a_target_that_keeps_no_ids_is_warned_of(caplog):
+    async def main():
+        async with running(options("t", queue="to", id_cache_size=0)) as target:
+            made = options("s", queue="from", bridges=(bridge(),), target_port=port_of(target))
+            async with running(made) as source:
+                await send(source, "from", "one", "two")
+                assert await take(target, "to", 2) == ["one", "two"]
+                assert source.bridges.by_name["b"].status.window == 1
+
+    asyncio.run(main())
+    said = [one.message for one in caplog.records if "duplicate ids (id-cache-size)" in one.message]
+    assert len(said) == 1
+    assert "remembers 0 duplicate ids (id-cache-size): messages may double" in said[0]
+
+
 def test_the_duplicate_id_is_artemis_s():
     node = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
     made = OutgoingMessages(bridge(), node, None).make(Message("from", b"x", message_id=258))
