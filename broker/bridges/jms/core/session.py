@@ -148,6 +148,7 @@ class CoreSession:
         producer = self._session.producer(destination.name)
         return _CoreSender(
             producer,
+            destination.name,
             _ROUTING[destination.kind],
             self._ids,
             is_transacted=self._kind is not SessionKind.AUTO,
@@ -296,12 +297,14 @@ class _CoreSender:
     def __init__(
         self,
         producer: AsyncProducer,
+        address: str,
         routing: RoutingType,
         ids: MessageIds,
         *,
         is_transacted: bool,
     ) -> None:
         self._producer = producer
+        self._address = address
         self._routing = routing
         self._ids = ids
         self._is_transacted = is_transacted
@@ -309,7 +312,7 @@ class _CoreSender:
 
     async def send(self, message: JMSMessage) -> None:
         """Send; a new JMSMessageID is given, as any JMS client does."""
-        made = core_message(message, self._routing, self._ids.make())
+        made = core_message(message, self._address, self._routing, self._ids.make())
         if message.stream is not None:
             message.stream.seek(0)
             # A known id: it is there already.
