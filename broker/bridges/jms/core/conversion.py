@@ -68,7 +68,7 @@ _HEADERS: Final = (
 _LATE: Final = frozenset(
     {
         *("kind", "body", "message_id", "correlation_id", "reply_to", "type"),
-        *("priority", "timestamp_ms", "properties", "position", "read_body"),
+        *("priority", "properties", "position", "read_body"),
     }
 )
 
@@ -92,6 +92,8 @@ class ReceivedMessage(JMSMessage):
         self.native = core = received.message
         self.expiration_ms = core.expiration
         self.durable = core.durable
+        self.timestamp_ms = core.timestamp
+        self.size = received.size
         self.duplicate_id = self.stream = self.added = None
 
     def __getattr__(self, name: str) -> object:
@@ -115,7 +117,6 @@ class ReceivedMessage(JMSMessage):
         self.reply_to = core.reply_to
         self.type = _text(core, JMS_TYPE)
         self.priority = core.priority
-        self.timestamp_ms = core.timestamp
         self.properties = _properties(core)
         self.read_body = self._read_body
 
@@ -138,6 +139,7 @@ async def jms_message(received: AsyncReceived, queue: bytes) -> ReceivedMessage:
         try:
             async for chunk in received.chunks():
                 stream.write(chunk)
+                found.size += len(chunk)
         except BaseException:
             stream.close()
             raise

@@ -96,7 +96,7 @@ def test_partitions(way, tmp_path, figures):
 
 async def acknowledge_first(self, messages, done):
     duplicate_ids.give_ids(messages, self._node_id)
-    await self.source_session.acknowledge()
+    await self.receiver.acknowledge_until(messages[-1])
     self._sender.send_batch(messages, done)
 
 
