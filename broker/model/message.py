@@ -42,6 +42,9 @@ _PERSISTER: Final = int(Persister.CORE)
 # What stands before the address of a record: persister, id, whether there is one.
 _RECORD_ADDRESS_AT: Final = 10
 _STRING: Final = PropertyType.STRING
+_BYTES_TAG: Final = bytes((PropertyType.BYTES,))
+# The same, encoded behind their tag.
+_ROUTING_VALUES: Final = {one: bytes((PropertyType.BYTE, one)) for one in _TYPES}
 # By tag; there is no 1.
 _KINDS: Final = [PropertyType(tag) if tag != 1 else PropertyType.NULL for tag in range(12)]
 _GROUP_SEQUENCE: Final = "_AMQ_GROUP_SEQUENCE"
@@ -236,7 +239,7 @@ class Message(MessageForm):
         if (parts is not None and parts.properties is not None) or self._may_have(name):
             self.set(name, PropertyType.BYTES, value)
         else:
-            self._append(name, value)
+            self._append(name, b"".join((_BYTES_TAG, len(value).to_bytes(4, "big"), value)))
 
     def remove(self, name: str) -> None:
         """Remove a property; no error when there is none.
@@ -270,8 +273,14 @@ class Message(MessageForm):
 
     @routing_type.setter
     def routing_type(self, value: RoutingType | None) -> None:
+        parts = self._parts
         if value is None:
             self.remove(ROUTING_TYPE_PROPERTY)
+        elif self._routing == _NO_ROUTING and (parts is None or parts.properties is None):
+            own = self.has_own_properties
+            self._append(ROUTING_TYPE_PROPERTY, _ROUTING_VALUES[value])
+            self._routing = int(value)
+            self.has_own_properties = own
         else:
             self.set(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(value))
 

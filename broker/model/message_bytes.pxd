@@ -50,7 +50,7 @@ cpdef list tags_of(bytes data, Py_ssize_t at)
 
 
 @cython.locals(count=object)
-cpdef bytes with_bytes_property(bytes data, Py_ssize_t at, bytes units, bytes value)
+cpdef bytes with_property(bytes data, Py_ssize_t at, bytes units, bytes value)
 
 
 @cython.locals(count=object, start=Py_ssize_t, end=Py_ssize_t)

@@ -27,7 +27,6 @@ _last_text = ""
 _OWN_PREFIX: Final = "_AMQ_".encode("utf-16-le")
 _ROUTING_TYPE: Final = "_AMQ_ROUTING_TYPE".encode("utf-16-le")
 _BYTE_TAG: Final = 3
-_BYTES_TAG: Final = b"\4"
 
 NO_ROUTING: Final = -1
 """Of own_routing(): no property is of the broker."""
@@ -214,14 +213,14 @@ def only_property(data: bytes, at: int, units: bytes) -> tuple[int, int]:
     return found
 
 
-def with_bytes_property(data: bytes, at: int, units: bytes, value: bytes) -> bytes:
-    """Give a message's bytes with a property of bytes behind all others.
+def with_property(data: bytes, at: int, units: bytes, value: bytes) -> bytes:
+    """Give a message's bytes with a property behind all others.
 
     Args:
         data: a message's bytes.
         at: where they say whether there are properties.
         units: the name, by encoded_name(); none of the others has it.
-        value: of the property.
+        value: of the property, encoded behind its tag.
     """
     count = int_at(data, at + 1) if data[at] else 0
     return b"".join(
@@ -232,8 +231,6 @@ def with_bytes_property(data: bytes, at: int, units: bytes, value: bytes) -> byt
             data[at + 5 :],
             len(units).to_bytes(4, "big"),
             units,
-            _BYTES_TAG,
-            len(value).to_bytes(4, "big"),
             value,
         )
     )

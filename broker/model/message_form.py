@@ -209,11 +209,9 @@ class MessageForm(MessageFields):
     # One property, between the bytes of the others, which are not decoded.
 
     def _append(self, name: str, value: bytes) -> None:
-        """Put a property of bytes behind all others, none of which has its name."""
+        """Put a property behind all others, none of which has its name; `value` has its tag."""
         data = self.encode()
-        self._data = walk.with_bytes_property(
-            data, self._properties_at, walk.encoded_name(name), value
-        )
+        self._data = walk.with_property(data, self._properties_at, walk.encoded_name(name), value)
         self._have_other_bytes()
 
     def _cut_out(self, name: str) -> bool:

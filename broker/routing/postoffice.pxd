@@ -38,7 +38,7 @@ cdef class PostOffice:
         self, CachedRoute cached, Message message, OperationContext context) except -1
 
     @cython.locals(routing=RoutingContext)
-    cpdef bint send_bridged(
+    cpdef bint send_with_id(
         self, CachedRoute cached, Message message, OperationContext context) except -1
     cdef bint _is_duplicate(self, list ids, tx) except -1
 

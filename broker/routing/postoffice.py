@@ -19,7 +19,7 @@ from broker.errors import BrokerError, broker_error
 from broker.model.address import split_fqqn
 from broker.model.message import GROUP_ID
 from broker.routing.cached_routes import CachedRoute
-from broker.routing.duplicates import BRIDGE_ID
+from broker.routing.duplicates import BRIDGE_ID, DUPLICATE_ID, id_bytes
 from broker.routing.enqueuer import Enqueuer, committed
 from broker.routing.large_copies import DIVERT_DEPTH_MAX
 from broker.routing.lifetime import limit_lifetime, limits_lifetime
@@ -212,10 +212,10 @@ class PostOffice:
         self.enqueuer.put_in_memory(message, routing.queues, 0, cached.memory, context, None)
         return True
 
-    def send_bridged(
+    def send_with_id(
         self, cached: CachedRoute, message: Message, context: OperationContext
     ) -> bool:
-        """Send what a bridge brought, alone and with nothing special but its id, as send_cached().
+        """Send a message alone, in which nothing is special but its duplicate id; send_cached().
 
         Returns:
             Whether it was: else nothing has happened, and route() decides.
@@ -226,22 +226,29 @@ class PostOffice:
         """
         if not cached.holds(self.addresses.version) or not cached.is_open(message.routing_number):
             return False
-        bridge_id = message.get(BRIDGE_ID)
-        if not isinstance(bridge_id, bytes):
+        name = cached.address.name
+        bridged = message.get(BRIDGE_ID)
+        if isinstance(bridged, bytes):
+            found, ids, rest = bridged, self.duplicates.of_bridges(name), message
+        else:
+            own = id_bytes(message.get(DUPLICATE_ID))
+            if own is None:
+                return False
+            # The message keeps it.
+            found, ids, rest = own, self.duplicates.of(name), message.copy()
+        if found in ids:
             return False
-        ids = self.duplicates.of_bridges(cached.address.name)
-        if bridge_id in ids:
-            return False
-        message.remove(BRIDGE_ID)
+        rest.remove(BRIDGE_ID if rest is message else DUPLICATE_ID)
         routing = bindings.routing_context(self, context, None, 0)
-        if not message.has_own_properties:
+        if not rest.has_own_properties:
             cached.route.route(message, routing)
         if not routing.queues:
-            message.set_bytes(BRIDGE_ID, bridge_id)
+            if rest is message:
+                message.set_bytes(BRIDGE_ID, found)
             return False
         # Id and message have to be recorded together.
         tx = self._transactions.begin()
-        tx.add_duplicate_id(ids, bridge_id)
+        tx.add_duplicate_id(ids, found)
         try:
             self.enqueuer.put_in_memory(message, routing.queues, 0, cached.memory, context, tx)
         except (BrokerError, JournalError):

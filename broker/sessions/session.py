@@ -270,7 +270,7 @@ class Session:
                 if not message.has_own_properties:
                     is_sent = self._postoffice.send_cached(route, message, self.context)
                 else:
-                    is_sent = self._postoffice.send_bridged(route, message, self.context)
+                    is_sent = self._postoffice.send_with_id(route, message, self.context)
                 if is_sent:
                     return Routing.ROUTED
         tx = None if self.sends_alone else self._transaction.usable()

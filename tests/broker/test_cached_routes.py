@@ -370,7 +370,9 @@ def test_a_cached_route_is_refused_by_a_message_that_no_queue_accepts(bench):
 @pytest.mark.parametrize(
     "properties",
     [
-        {"_AMQ_DUPL_ID": "id"},
+        {"_AMQ_DUPL_ID": "id", "_AMQ_GROUP_ID": "g"},
+        {"_AMQ_DUPL_ID": b"id", "_AMQ_SCHED_DELIVERY": 1},
+        {"_AMQ_DUPL_ID": 1},
         {"_AMQ_BRIDGE_DUP": b"id", "_AMQ_ROUTE_TO": b""},
         {"_AMQ_BRIDGE_DUP": b"id", "_AMQ_DUPL_ID": "id"},
         {"_AMQ_BRIDGE_DUP": "no id"},
@@ -404,6 +406,21 @@ def test_what_a_bridge_brings_asks_nothing_and_comes_once(bench, session, guard)
     assert (guard.asked, count(bench)) == (3, 3)
     assert bench.postoffice.duplicates.of_bridges("q").rejected_count == 2
     assert bench.addresses.by_name["q"].routed_count == 3
+
+
+@pytest.mark.parametrize("kind", [str, str.encode])
+def test_what_has_a_duplicate_id_asks_nothing_and_comes_once(bench, session, guard, kind):
+    sent = [
+        session.send(message(_AMQ_DUPL_ID=kind(name), color="red"), done)
+        for name in ("one", "two", "one", "two")
+    ]
+    sink = bench.consume()
+
+    assert sent == [Routing.ROUTED] * 2 + [Routing.DUPLICATE] * 2
+    # Those that are there already take the full path, which says so.
+    assert (guard.asked, count(bench)) == (3, 3)
+    assert bench.postoffice.duplicates.of("q").rejected_count == 2
+    assert [got.get("_AMQ_DUPL_ID") for got in sink.got[1:]] == [kind("one"), kind("two")]
 
 
 def test_what_a_bridge_brought_has_its_own_properties_and_no_id_of_the_bridge(bench, session):

@@ -260,6 +260,25 @@ def test_the_routing_type_is_a_property(kind):
     assert message.routing_type is None
 
 
+@given(ITEMS, st.sampled_from(list(RoutingType)[:2]), st.booleans())
+def test_a_routing_type_set_among_bytes_is_as_among_decoded_properties(items, kind, is_grouped):
+    if is_grouped:
+        items = [*items, Property("_AMQ_GROUP_ID", PropertyType.STRING, "g")]
+    changed, decoded = of_bytes(items), of_bytes(items)
+    dict(decoded.properties)
+
+    for message in (changed, decoded):
+        message.address = "elsewhere"
+        message.routing_type = kind
+
+    assert changed.routing_type is kind
+    assert changed.group_id == decoded.group_id == ("g" if is_grouped else None)
+    left = [Message.decode(message.encode()) for message in (changed, decoded)]
+    assert dict(left[0].properties) == dict(left[1].properties) == dict(decoded.properties)
+    assert {one.address for one in left} == {"elsewhere"}
+    assert {one.routing_type for one in left} == {kind}
+
+
 @pytest.mark.parametrize("value", [-1, 2, 100])
 def test_a_routing_type_that_there_is_not_is_none(value):
     message = Message("a")

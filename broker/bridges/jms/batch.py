@@ -20,7 +20,7 @@ class Batch:
         time_max_ms: a batch is due so long after its first message; -1 when it is full alone.
 
     Attributes:
-        messages: in the order in which they came.
+        messages: in the order in which they came; those behind a full batch are of the next ones.
     """
 
     def __init__(self, size_max: int, time_max_ms: int) -> None:
@@ -72,8 +72,21 @@ class Batch:
         """How many messages more there may be in it."""
         return self.size_max - len(self.messages)
 
-    def take(self) -> list[JMSMessage]:
-        """Give the messages, and begin anew."""
-        messages, self.messages = self.messages, []
+    def take(self, now_s: float) -> list[JMSMessage]:
+        """Give its messages; the next batch begins with those behind them.
+
+        Args:
+            now_s: of the same clock.
+        """
+        messages, self.messages = self.messages[: self.size_max], self.messages[self.size_max :]
         self._due_s = None
+        if self.messages and self._time_max_s is not None:
+            self._due_s = now_s + self._time_max_s
         return messages
+
+    def clear(self) -> None:
+        """Forget all messages: they come again."""
+        for message in self.messages:
+            message.close()
+        self.messages.clear()
+        self._due_s = None

@@ -240,8 +240,10 @@ class Engine:
                 if self.progress.is_paused:
                     await self._rest(transfer, batch, connections)
                     continue
-                await self._receive(transfer, receive, batch)
-                if batch.is_due(self._clock.monotonic_s()):
+                # Ahead where nothing is acknowledged with a batch that is not of it.
+                ahead = opened.in_flight_max if transfer.receives_ahead else 0
+                await self._receive(transfer, receive, max(ahead, batch.room), batch)
+                while batch.is_due(self._clock.monotonic_s()) and not self._stopping.is_set():
                     # A client that reconnects by itself has received again what the batch has.
                     self._check(connections)
                     await self._leave(transfer, batch)
@@ -252,8 +254,7 @@ class Engine:
 
     def _end(self, batch: Batch) -> None:
         """Give up what is in hand and on its way: it comes again, or is lost."""
-        for message in batch.take():
-            message.close()
+        batch.clear()
         count = self._in_flight.abort()
         self.counters.aborted += count
         if self.options.quality_of_service is not QualityOfService.AT_MOST_ONCE:
@@ -271,24 +272,27 @@ class Engine:
         )
         return most
 
-    async def _receive(self, transfer: Transfer, receive: _Receive, batch: Batch) -> None:
+    async def _receive(
+        self, transfer: Transfer, receive: _Receive, count_max: int, batch: Batch
+    ) -> None:
         """Receive what is there for the batch, or what comes soon."""
         if transfer.begins:
             beginning = transfer.begin(is_empty=not batch)
             await self._timed(beginning, "beginning a transaction")
         wait_s = batch.wait_s(self._clock.monotonic_s(), self._receive_s)
-        messages = await self._timed(receive(batch.room, wait_s), "receiving")
+        messages = await self._timed(receive(count_max, wait_s), "receiving")
         now_s = self._clock.monotonic_s()
         for message in messages:
             batch.add(message, now_s)
 
     async def _leave(self, transfer: Transfer, batch: Batch) -> None:
         """Move a batch; return once the next one may be received."""
-        messages = batch.take()
+        now_s = self._clock.monotonic_s()
+        messages = batch.take(now_s)
         for message in messages:
             self._prepare(message)
         in_flight = self._in_flight
-        departed = in_flight.add(messages, self._clock.monotonic_s())
+        departed = in_flight.add(messages, now_s)
         await in_flight.wait_for_room()
         await transfer.move(messages, partial(self._moved, in_flight, departed))
         in_flight.check()
@@ -349,7 +353,7 @@ class Engine:
 
     async def _rest(self, transfer: Transfer, batch: Batch, connections: list[Connection]) -> None:
         """Pause: nothing is received and nothing is in hand until resume() or stop()."""
-        if batch:
+        while batch:
             await self._leave(transfer, batch)
         await self._in_flight.wait_until_empty()
         # A broker would roll it back once it is open for too long.

@@ -6,12 +6,15 @@ import asyncio
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from broker.bridges.jms.message import JMSMessage
 
-__all__ = ["Departed", "InFlight"]
+__all__ = ["SIZE_MAX", "Departed", "InFlight"]
+
+SIZE_MAX: Final = 10 * 1024 * 1024
+"""Bytes on their way at most: 500 MB/s over a round trip of 20 ms. Large bodies are in files."""
 
 
 @dataclass(slots=True, eq=False)
@@ -20,10 +23,12 @@ class Departed:
 
     Attributes:
         messages: in it.
+        size: bytes of them.
         since_s: when it left (clock.monotonic_s).
     """
 
     messages: list[JMSMessage]
+    size: int
     since_s: float
 
 
@@ -32,18 +37,21 @@ class InFlight:
 
     Args:
         count_max: messages in all batches together, unless there is one batch alone.
+        size_max: bytes of them, likewise.
 
     Attributes:
         failure: of the first batch that failed; no other may leave.
         is_over: all were given up; what becomes of them is of no interest any more.
     """
 
-    def __init__(self, count_max: int) -> None:
+    def __init__(self, count_max: int, size_max: int = SIZE_MAX) -> None:
         self.failure: Exception | None = None
         self.is_over = False
         self._count_max = count_max
+        self._size_max = size_max
         self._batches: deque[Departed] = deque()
         self._count = 0
+        self._size = 0
         self._arrived_s = -math.inf
         self._changed = asyncio.Event()
 
@@ -64,9 +72,10 @@ class InFlight:
             messages: in it.
             now_s: what the time is.
         """
-        departed = Departed(messages, now_s)
+        departed = Departed(messages, sum(message.size for message in messages), now_s)
         self._batches.append(departed)
         self._count += len(messages)
+        self._size += departed.size
         return departed
 
     def arrived(self, departed: Departed, now_s: float) -> None:
@@ -79,6 +88,7 @@ class InFlight:
         assert self._batches[0] is departed, "outcomes come in order"
         self._batches.popleft()
         self._count -= len(departed.messages)
+        self._size -= departed.size
         self._arrived_s = now_s
         self._changed.set()
 
@@ -98,7 +108,9 @@ class InFlight:
         Raises:
             Exception: what a batch failed with.
         """
-        while len(self._batches) > 1 and self._count > self._count_max:
+        while len(self._batches) > 1 and (
+            self._count > self._count_max or self._size > self._size_max
+        ):
             await self._change()
         self.check()
 

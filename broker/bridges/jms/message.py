@@ -67,6 +67,7 @@ class JMSMessage:
         properties: by name, with their types; without what the fields above hold.
         position: what the source calls this message for good: the same after a redelivery, and
             another for every other message of that queue. None if it has no such name.
+        size: bytes, body included; 0 where the source does not tell.
         duplicate_id: what the target keeps to drop a second one; the bridge sets it.
         read_body: gives the body if a target asks for it; None if it is in `body`.
         stream: the bytes of a large message's body, as its source encodes them.
@@ -86,6 +87,7 @@ class JMSMessage:
     timestamp_ms: int = 0
     properties: dict[str, Property] = field(default_factory=dict)
     position: bytes | None = None
+    size: int = 0
     duplicate_id: bytes | None = None
     read_body: Callable[[], Body] | None = None
     stream: StreamedBody | None = None

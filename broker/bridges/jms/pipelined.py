@@ -45,6 +45,7 @@ class _Pipelined:
     """
 
     begins = False
+    receives_ahead = True
 
     def __init__(self, source: Session, receiver: BatchReceiver, sender: BatchSender) -> None:
         self.source_session = source

@@ -87,10 +87,12 @@ class Transfer(Protocol):
 
     Attributes:
         begins: whether `begin()` is to be called before messages are received.
+        receives_ahead: whether messages may be received that are not of the next `move()`.
         source_session: of the source.
     """
 
     begins: bool
+    receives_ahead: bool
     source_session: Session
 
     @property
@@ -179,6 +181,7 @@ class _OneAtATime:
     """A batch is moved to its end before the next one is received."""
 
     begins = False
+    receives_ahead = False
 
     async def begin(self, *, is_empty: bool) -> None:
         """Nothing: whatever ends a batch begins the next one."""

@@ -128,11 +128,10 @@ class CoreBatchSender:
         self._batches.append(batch)
         for message in messages:
             try:
-                made = core_message(message, self._routing, self._ids.make())
+                made = core_message(message, self._address, self._routing, self._ids.make())
             except Exception as error:  # noqa: BLE001 - its provider reads the body only now.
                 self.fail(error)
                 return
-            made.address = self._address
             body = None if message.stream is None else _StreamedPart(message.stream)
             self._sent_count += 1
             self._sending.put(_OfBatch(made, self._sent_count, batch), made, body)

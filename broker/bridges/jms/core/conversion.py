@@ -67,8 +67,8 @@ _HEADERS: Final = (
 # What a message of the Core client has only once it is asked for.
 _LATE: Final = frozenset(
     {
-        *("kind", "body", "message_id", "correlation_id", "reply_to", "type", "durable"),
-        *("priority", "timestamp_ms", "properties", "position", "read_body"),
+        *("kind", "body", "message_id", "correlation_id", "reply_to", "type"),
+        *("priority", "properties", "position", "read_body"),
     }
 )
 
@@ -91,13 +91,22 @@ class ReceivedMessage(JMSMessage):
         self._queue = queue
         self.native = core = received.message
         self.expiration_ms = core.expiration
+        self.durable = core.durable
+        self.timestamp_ms = core.timestamp
+        self.size = received.size
         self.duplicate_id = self.stream = self.added = None
 
     def __getattr__(self, name: str) -> object:
         # A slot that is not filled yet.
         if name not in _LATE:
             raise AttributeError(name)
-        self._fill(self.received.message)
+        core = self.received.message
+        if name == "position":
+            # Of each message that gets a duplicate id.
+            number = core.message_id.to_bytes(8, "big", signed=True)
+            self.position = self._queue + b"\0" + number
+        else:
+            self._fill(core)
         return getattr(self, name)
 
     def _fill(self, core: Message) -> None:
@@ -107,12 +116,8 @@ class ReceivedMessage(JMSMessage):
         self.correlation_id = core.correlation_id
         self.reply_to = core.reply_to
         self.type = _text(core, JMS_TYPE)
-        self.durable = core.durable
         self.priority = core.priority
-        self.timestamp_ms = core.timestamp
         self.properties = _properties(core)
-        number = core.message_id.to_bytes(8, "big", signed=True)
-        self.position = self._queue + b"\0" + number
         self.read_body = self._read_body
 
     def _read_body(self) -> Body:
@@ -134,6 +139,7 @@ async def jms_message(received: AsyncReceived, queue: bytes) -> ReceivedMessage:
         try:
             async for chunk in received.chunks():
                 stream.write(chunk)
+                found.size += len(chunk)
         except BaseException:
             stream.close()
             raise
@@ -200,12 +206,15 @@ def _text(core: Message, name: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def core_message(message: JMSMessage, routing: RoutingType, user_id: bytes) -> Message:
+def core_message(
+    message: JMSMessage, address: str, routing: RoutingType, user_id: bytes
+) -> Message:
     """Give the message to send.
 
     Args:
         message: of any provider; the native one of a Core message is changed.
-        routing: of its new address.
+        address: its new one.
+        routing: of that.
         user_id: its new JMSMessageID, 16 bytes.
 
     Raises:
@@ -218,6 +227,8 @@ def core_message(message: JMSMessage, routing: RoutingType, user_id: bytes) -> M
             core.set(*added)
     else:
         core = made_message(message)
+    # Headers first: properties are put behind bytes that are not made anew.
+    core.address = address
     core.user_id = user_id
     core.expiration = message.expiration_ms
     if core.routing_type is not routing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from broker.bridges.jms.core.batch_sender import CoreBatchSender
@@ -88,7 +89,7 @@ class CoreSession:
         else:
             queue = await self._subscribe(destination, selector, subscription)
             consumer = await self._session.consumer(queue)
-        made = _CoreReceiver(consumer, queue)
+        made = _CoreReceiver(consumer, queue, self._kind)
         self._receivers.append(made)
         return made
 
@@ -148,6 +149,7 @@ class CoreSession:
         producer = self._session.producer(destination.name)
         return _CoreSender(
             producer,
+            destination.name,
             _ROUTING[destination.kind],
             self._ids,
             is_transacted=self._kind is not SessionKind.AUTO,
@@ -258,25 +260,33 @@ def _escaped(text: str) -> str:
 class _CoreReceiver:
     """Receives from one queue."""
 
-    def __init__(self, consumer: AsyncConsumer, queue: str) -> None:
+    def __init__(self, consumer: AsyncConsumer, queue: str, kind: SessionKind) -> None:
+        self._kind = kind
         self._consumer = consumer
         self._queue = queue.rpartition("::")[2].encode()
         self._last: AsyncReceived | None = None
+        # Received and not given yet.
+        self._waiting: deque[AsyncReceived] = deque()
 
     async def receive(self, timeout_s: float) -> JMSMessage | None:
         """Give the next message; the body of a large one goes to a temporary file."""
-        received = await self._consumer.receive(max(timeout_s, _RECEIVE_MIN_S))
-        if received is None:
-            return None
-        self._last = received
-        return await jms_message(received, self._queue)
+        found = await self.receive_many(1, timeout_s)
+        return found[0] if found else None
 
     async def receive_many(self, count_max: int, timeout_s: float) -> Sequence[JMSMessage]:
         """Give the next messages; see `BatchReceiver`."""
-        found = await self._consumer.receive_many(count_max, max(timeout_s, _RECEIVE_MIN_S))
-        if found:
-            self._last = found[-1]
-        return [await jms_message(one, self._queue) for one in found]
+        if not self._waiting:
+            wait_s = max(timeout_s, _RECEIVE_MIN_S)
+            self._waiting.extend(await self._consumer.receive_many(count_max, wait_s))
+        found: list[JMSMessage] = []
+        while self._waiting and len(found) < count_max:
+            self._last = received = self._waiting.popleft()
+            found.append(await jms_message(received, self._queue))
+            if received.is_large and self._kind is SessionKind.CLIENT:
+                # Its body is in a file now: the next ones wait until that is of use. Not in a
+                # transaction, which has acknowledged them.
+                break
+        return found
 
     async def acknowledge_until(self, message: JMSMessage) -> None:
         """Acknowledge it and all before it; see `BatchReceiver`."""
@@ -296,12 +306,14 @@ class _CoreSender:
     def __init__(
         self,
         producer: AsyncProducer,
+        address: str,
         routing: RoutingType,
         ids: MessageIds,
         *,
         is_transacted: bool,
     ) -> None:
         self._producer = producer
+        self._address = address
         self._routing = routing
         self._ids = ids
         self._is_transacted = is_transacted
@@ -309,7 +321,7 @@ class _CoreSender:
 
     async def send(self, message: JMSMessage) -> None:
         """Send; a new JMSMessageID is given, as any JMS client does."""
-        made = core_message(message, self._routing, self._ids.make())
+        made = core_message(message, self._address, self._routing, self._ids.make())
         if message.stream is not None:
             message.stream.seek(0)
             # A known id: it is there already.

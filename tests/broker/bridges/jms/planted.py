@@ -9,7 +9,7 @@ from broker.bridges.jms.transactions import Role
 async def acknowledge_first(self, messages, done):
     """In place of `PipelinedAcknowledgeLast.move`: acknowledged before the target has confirmed."""
     duplicate_ids.give_ids(messages, self._node_id)
-    await self.source_session.acknowledge()
+    await self.receiver.acknowledge_until(messages[-1])
     self._sender.send_batch(messages, done)
 
 

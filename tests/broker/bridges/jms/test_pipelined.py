@@ -170,13 +170,14 @@ def test_batches_get_ids_where_the_target_drops_what_it_has():
 # --- how many are on their way --------------------------------------------------------------------
 
 
-def messages(count):
-    return [JMSMessage(BodyKind.TEXT, "m") for _ in range(count)]
+def messages(count, size=1):
+    return [JMSMessage(BodyKind.TEXT, "m", size=size) for _ in range(count)]
 
 
-def test_a_batch_waits_for_room_and_a_large_one_leaves_alone():
+@pytest.mark.parametrize(("count_max", "size_max"), [(5, 1000), (1000, 5)])
+def test_a_batch_waits_for_room_and_a_large_one_leaves_alone(count_max, size_max):
     async def scenario():
-        in_flight = InFlight(5)
+        in_flight = InFlight(count_max, size_max)
         first = in_flight.add(messages(10), 0.0)
         await in_flight.wait_for_room()
         in_flight.add(messages(2), 1.0)

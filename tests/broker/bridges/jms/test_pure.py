@@ -44,7 +44,7 @@ def test_max_batch_time_counts_from_the_first_message():
         batch.add(message(), now_s)
         now_s += 0.09
         if batch.is_due(now_s):
-            sizes.append(len(batch.take()))
+            sizes.append(len(batch.take(now_s)))
 
     # The second message comes 90 ms behind the first, and both are due 10 ms later.
     assert sizes == [2] * 10
@@ -57,6 +57,19 @@ def test_a_batch_is_due_when_it_is_full():
     assert not batch.is_due(1e9)
     batch.add(message(), 0)
     assert batch.is_due(0)
+
+
+def test_what_is_behind_a_full_batch_is_of_the_next_one():
+    batch = Batch(size_max=2, time_max_ms=100)
+    for number in range(5):
+        batch.add(JMSMessage(kind=BodyKind.TEXT, body=str(number)), 0.0)
+
+    taken = [[one.body for one in batch.take(7.0)] for _ in range(2)]
+
+    assert taken == [["0", "1"], ["2", "3"]]
+    # Its time counts from when the batch before it was taken.
+    assert not batch.is_due(7.09)
+    assert batch.is_due(7.11)
 
 
 def test_the_wait_for_a_message_ends_when_the_batch_is_due():
