@@ -6,6 +6,7 @@ these messages, and no other. Faults are planted, too: a bridge that drops, and 
 """
 
 import contextlib
+import copy
 import json
 import re
 import shlex
@@ -15,6 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
+from broker.bridges.jms.core.batch_sender import CoreBatchSender
 from broker.bridges.jms.core.session import _CoreSender
 from pipeline.cli.exit_status import run
 from pipeline.cli.main import pipeline as commands
@@ -160,11 +162,27 @@ def test_through_faults_both_say_the_same(tmp_path, effort, figures, capsys):
 def test_what_is_planted_is_found(tmp_path, capsys, monkeypatch):
     """JMS bridges drop one message and send another twice; clients do so to the core bridge."""
     lost, doubled = "3", "4"
-    send = _CoreSender.send
+    send, send_batch = _CoreSender.send, CoreBatchSender.send_batch
+
+    def wrong_ones(messages):
+        for message in messages:
+            times = {lost: 0, doubled: 2}.get(message.content(), 1)
+            if times:
+                yield message
+            if times == 2:
+                again = copy.copy(message)
+                again.native = message.native.copy()
+                yield again
 
     async def wrong(self, message):
-        for _ in range({lost: 0, doubled: 2}.get(message.content(), 1)):
-            await send(self, message)
+        for one in wrong_ones([message]):
+            await send(self, one)
+
+    def wrong_batch(self, messages, done):
+        if found := list(wrong_ones(messages)):
+            send_batch(self, found, done)
+        else:
+            done(None)
 
     def meddle(sides):
         with sides.session("source") as session:
@@ -176,6 +194,7 @@ def test_what_is_planted_is_found(tmp_path, capsys, monkeypatch):
             producer.send(doubled, user_id=found[doubled].message.user_id)
 
     monkeypatch.setattr(_CoreSender, "send", wrong)
+    monkeypatch.setattr(CoreBatchSender, "send_batch", wrong_batch)
     with contextlib.ExitStack() as stack:
         counted, _ = moved(tmp_path, stack, PLANTED, before=meddle)
 
