@@ -154,7 +154,7 @@ PLANTED = {
     ),
     "decided without a sync": (
         *(DecisionLog, "_add", planted.add_without_sync),
-        *("duplicated", Case(10, BY_TWO_PHASES)),
+        *("duplicated", Case.parse("seed 1 by two-phase two-phase kill ab 3 of b messages 6")),
     ),
 }
 
