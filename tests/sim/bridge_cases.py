@@ -12,7 +12,8 @@ without it both are `core`. A JMS bridge runs on a host of its own, `ab` or `bc`
     cut a-b N         the connection between two hosts is cut behind the N-th frame that went over
                       it, whichever way; 0 before the first
     late a-b N S      from the N-th frame on, what its connection carries that way is S s late
-    repeat a-b N      the N-th frame comes twice
+    repeat a-b N      the N-th frame comes twice, if it answers a request by its number, and the
+                      host that sent it loses its power
     kill a N          the process on a host ends at the N-th synced point of its store
     power a N         the host loses its power
     kill a N of b     the same at a synced point of another host
@@ -25,7 +26,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CHAIN = ("a", "b", "c")
 QUEUES = {"a": "start", "b": "middle", "c": "end"}
@@ -140,6 +144,14 @@ class Case:
             else:
                 raise ValueError(f"a case has no {word!r}")
         return case
+
+    def near(self, count: int) -> Iterator[Case]:
+        """Give it, and others like it: with the next seeds, or numbers of the fault's place."""
+        for step in range(count):
+            if self.fault:
+                yield replace(self, number=self.number + step)
+            else:
+                yield replace(self, seed=self.seed + step)
 
     @property
     def links(self) -> tuple[Link, ...]:

@@ -54,6 +54,7 @@ RATES = {
     "partition": 3,
     "one_way": 3,
     "late": 3,
+    "repeat": 2,
     "slow_link": 1,
     "reset": 4,
     "pause": 2,
@@ -63,10 +64,10 @@ RATES = {
     "fail_disk": 1,
     "clock": 1,
 }
-BETWEEN_TWO = ("partition", "one_way", "late", "slow_link")
+BETWEEN_TWO = ("partition", "one_way", "late", "repeat", "slow_link")
 # Most seconds of a fault.
 FAULT_S = 1.5
-LONG_FAULT_S = {"pause": 6.0, "late": 9.0}
+LONG_FAULT_S = {"pause": 6.0, "late": 9.0, "repeat": 4.0}
 
 
 class CountedStore(MemoryStore):
@@ -112,11 +113,12 @@ class Run:
         self.pairs: dict[str, Any] = {}
         self._client = self.loop.process("client", self.network.host("client"))
         result = self.result
+        self._frames: dict[str, Frames] = {}
         for pair in (one for link in case.links for one in link.pairs):
             fault = None
             if case.fault in AT_FRAMES and case.where == pair:
                 fault = FrameFault(case.fault, case.number, case.seconds, self._at_frame)
-            Frames(self.network, pair, fault, result.frames, result.answers)
+            self._frames[pair] = Frames(self.network, pair, fault, result.frames, result.answers)
         # The fault of a place is still to come.
         self._is_armed = case.fault in ENDS
         # What still happens by itself.
@@ -147,12 +149,15 @@ class Run:
 
     def _end(self, node: Node) -> None:
         """End it at once, in the middle of what it does, and start it again later."""
+        fault = "kill" if self.case.fault == "kill" else "power"
         if node.process is not None:
-            node.kill() if self.case.fault == "kill" else node.power_off()
-        self._later(FAULTS[self.case.fault](self, END_S, node.name))  # type: ignore[arg-type]
+            node.kill() if fault == "kill" else node.power_off()
+        self._later(FAULTS[fault](self, END_S, node.name))  # type: ignore[arg-type]
 
-    def _at_frame(self) -> None:
-        """The end of the run waits for what is late."""
+    def _at_frame(self, host: str) -> None:
+        """Who has sent what comes twice ends; the end of the run waits for what is late."""
+        if self.case.fault == "repeat":
+            self._end(self.node(host))
         self._later(asyncio.sleep(self.case.seconds))
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
@@ -252,7 +257,17 @@ class Run:
         await asyncio.sleep(event.at_s)
         self.loop.note(str(event).encode())
         self._refuses |= event.fault in ("full_disk", "fail_disk")
-        await FAULTS[event.fault](self, event.seconds, *event.targets)  # type: ignore[arg-type]
+        if event.fault == "repeat":
+            await self._repeat(event)
+        else:
+            await FAULTS[event.fault](self, event.seconds, *event.targets)  # type: ignore[arg-type]
+
+    async def _repeat(self, event: Event) -> None:
+        """Answers between two hosts come twice for a while."""
+        frames = self._frames["-".join(sorted(event.targets))]
+        frames.repeats = True
+        await asyncio.sleep(event.seconds)
+        frames.repeats = False
 
     async def _send(self) -> None:
         """Send each message once, some at a time."""

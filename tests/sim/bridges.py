@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 # Seconds by which a frame is late: nothing is given up; a bridge gives its connection up, and the
 # other side does not know yet.
 LATE_S = (1.0, 9.0)
+# Cases of a planted fault.
+NEAR = 400
 # A start looks at every distribution that is installed: a quarter of a short simulation.
 _protocols = functools.cache(protocols.installed_protocols)
 
@@ -78,13 +80,18 @@ def wrong(results: Iterable[Result]) -> list[str]:
     return [f"{command(one.case)}: {problem}" for one in results for problem in one.problems]
 
 
-def first_wrong(cases: Iterable[Case], *patches: Callable[[], Any]) -> Result | None:
-    """What the first case that goes wrong says; None where none does."""
-    for case in cases:
-        result = run_case(case, patches)
-        if result.problems:
-            return result
-    return None
+def look_for(patch: Callable[[], Any], word: str, case: Case) -> None:
+    """See that a planted fault is found near a case, and happens again by the text of what did.
+
+    Args:
+        patch: plants it.
+        word: with which a problem has to begin.
+        case: some cases near it find nothing.
+    """
+    found = next(one for one in (run_case(one, [patch]) for one in case.near(NEAR)) if one.problems)
+    assert any(problem.startswith(word) for problem in found.problems), found.problems
+    again = run_case(Case.parse(str(found.case)), [patch])
+    assert again.problems == found.problems
 
 
 def places(case: Case, lateness: Iterable[float] = LATE_S) -> list[Case]:

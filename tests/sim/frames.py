@@ -33,13 +33,13 @@ class FrameFault(NamedTuple):
         kind: cut, late or repeat.
         number: of the frame.
         seconds: of `late`.
-        begun: called when it comes.
+        begun: called with the name of the host that has sent it.
     """
 
     kind: str
     number: int
     seconds: float
-    begun: Callable[[], object]
+    begun: Callable[[str], object]
 
 
 class _Frame(NamedTuple):
@@ -48,6 +48,7 @@ class _Frame(NamedTuple):
     number: int
     begin: int
     end: int
+    is_answer: bool
 
 
 class Frames:
@@ -59,6 +60,9 @@ class Frames:
         fault: None is none.
         counts: where they are counted.
         answers: where those are noted that answer a request by its number.
+
+    Attributes:
+        repeats: these come twice now.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class Frames:
         self._name = pair
         self._hosts = set(pair.split("-"))
         self._fault = fault
+        self.repeats = False
         self._counts = counts
         self._answers = answers.setdefault(pair, [])
         self._send = network.send
@@ -93,6 +98,10 @@ class Frames:
             return
         data: bytes = arguments[0]
         frames = self._frames(transport, data)
+        if self.repeats:
+            data = self._repeated(data, frames)
+            self._send(transport, len(data), call, data)
+            return
         fault = self._fault
         if fault is None:
             self._send(transport, size, call, data)
@@ -102,7 +111,6 @@ class Frames:
             self._send(transport, size, call, data)
             return
         self._fault = None
-        fault.begun()
         # Without a frame: before the first one.
         begin, end = (0, 0) if found is None else (max(0, found.begin), found.end)
         if fault.kind == "cut":
@@ -115,10 +123,17 @@ class Frames:
             self._network.delay(transport, fault.seconds)
             self._send(transport, size - begin, call, data[begin:])
         else:
-            assert found is not None, "it has a number"
-            assert found.begin == begin, "an answer is one segment"
-            again = data[:end] + data[begin:end] + data[end:]
+            again = self._repeated(data, [] if found is None else [found])
             self._send(transport, len(again), call, again)
+        fault.begun(transport.host.name)
+
+    @staticmethod
+    def _repeated(data: bytes, frames: list[_Frame]) -> bytes:
+        """Give the bytes with the answers among their frames twice."""
+        for one in reversed(frames):
+            if one.is_answer:
+                data = data[: one.end] + data[one.begin : one.end] + data[one.end :]
+        return data
 
     def _frames(self, transport: SimTransport, data: bytes) -> list[_Frame]:
         """Count the frames that end in these bytes."""
@@ -138,9 +153,11 @@ class Frames:
                 break
             self._counts[self._name] += 1
             number = self._counts[self._name]
-            if at >= before and self._is_answer(begun, at, end):
+            # Of one that began before these bytes the rest alone could be repeated.
+            is_answer = at >= before and self._is_answer(begun, at, end)
+            if is_answer:
                 self._answers.append(number)
-            found.append(_Frame(number, at - before, end - before))
+            found.append(_Frame(number, at - before, end - before, is_answer))
             at = end
         del begun[:at]
         return found

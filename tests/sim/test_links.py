@@ -81,6 +81,30 @@ def test_a_narrow_link_takes_long_for_many_bytes(links):
     assert behind < 1
 
 
+def test_what_a_connection_carries_one_way_is_late_and_keeps_its_order(links):
+    async def both():
+        reader, writer = await asyncio.open_connection("a", 80)
+        delaying = asyncio.ensure_future(FAULTS["late"](links.run, SECONDS, "a", "client-1"))
+        await asyncio.sleep(0.001)
+        began = links.loop.time()
+        for text in (b"one ", b"two"):
+            writer.write(text)
+        echo = await reader.readexactly(7)
+        waited = links.loop.time() - began
+        # Another connection is not.
+        other = await links.seconds_for(10)
+        await delaying
+        writer.close()
+        await writer.wait_closed()
+        return echo, waited, other
+
+    echo, waited, other = links.loop.run_until_complete(links.client.spawn(both()))
+
+    assert echo == b"one two"
+    assert SECONDS - 1 < waited < SECONDS + 1
+    assert other < 1
+
+
 def test_a_name_that_nobody_knows_is_an_error_until_it_is_known_again(links):
     async def connect():
         try:
