@@ -111,6 +111,7 @@ def test_a_wrong_password_is_retried_and_named(our_broker, rabbitmq):
     with to_peer(our_broker, queue, wrong, "x") as moving:
         assert moving.wait_until(BridgeState.RETRYING, timeout_s=WAIT_S)
         assert "waiting 50 ms to retry" in moving.why
+        assert "the broker says: Bad CONNECT Access refused for user 'guest'" in moving.why
 
 
 def test_a_map_message_is_one_clear_error(our_broker, rabbitmq):

@@ -255,8 +255,9 @@ class _Listener:
     def on_error(self, frame: Any) -> None:
         body = frame.body
         text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
-        message = frame.headers.get("message", "")
-        self._connection.failed(ConnectionLost(f"the broker says: {message} {text}".strip()))
+        # Some say in the body what the header says.
+        said = dict.fromkeys(one.strip() for one in (frame.headers.get("message", ""), text))
+        self._connection.failed(ConnectionLost(f"the broker says: {' '.join(said)}".strip()))
 
     def on_disconnected(self) -> None:
         self._connection.failed(ConnectionLost("the connection is lost"))
