@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from broker.bridges.jms import connecting, coordinator, transfers
+from broker.bridges.jms import connecting, coordinator, duplicate_ids, pipelined
 from broker.bridges.jms.coordinator import Coordinator
 from broker.bridges.jms.decision_log import DecisionLog
 from broker.client.channel import Channel
@@ -125,11 +125,11 @@ BY_IDS, BY_TWO_PHASES = (DUPLICATE_IDS, DUPLICATE_IDS), (TWO_PHASE, TWO_PHASE)
 # By what it is: what is replaced, what a run says, and a case not far from one that finds it.
 PLANTED = {
     "acknowledged before the confirmation": (
-        *(transfers._DuplicateIds, "move", planted.acknowledge_first),
+        *(pipelined.PipelinedAcknowledgeLast, "move", planted.acknowledge_first),
         *("lost", Case(1, BY_IDS)),
     ),
     "another duplicate id at a retry": (
-        *(transfers, "duplicate_id", planted.new_id_each_time()),
+        *(duplicate_ids, "duplicate_id", planted.new_id_each_time()),
         *("duplicated", Case(1, BY_IDS)),
     ),
     "an answer that comes twice taken for the next one": (
