@@ -161,7 +161,7 @@ class Run:
         self._later(asyncio.sleep(self.case.seconds))
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin it as the director, whoever runs now."""
+        """Begin it as the director, also where another process runs now."""
         self._tasks.append(self.loop.director.spawn(work))
 
     # --- what faults use ----------------------------------------------------------------------
