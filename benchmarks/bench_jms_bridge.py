@@ -74,22 +74,21 @@ class OfQuality:
             await asyncio.sleep(POLL_S)
 
 
-def cases(
-    pair: Pair, options: argparse.Namespace, folder: Path
-) -> tuple[ScenarioProcess, list[OfQuality]]:
-    """Start what runs a pair's bridges; give it, and its cases."""
-    is_ours = pair.kind == "ours"
-    place = folder / f"{pair.kind}-bridge"
-    place.mkdir()
-    process = (our_process if is_ours else artemis_process)(place)
+def of_qualities(process: ScenarioProcess, batch_size: int, *, is_ours: bool) -> list[OfQuality]:
+    """Give the bridges with each quality that a kind has.
+
+    Args:
+        process: that runs them.
+        batch_size: messages.
+        is_ours: whether the process is of our bridges.
+    """
     found = []
-    for size in map(int, options.batches.split(",")):
-        for name, (quality, exactly_once) in WAYS.items():
-            if options.only in name and (is_ours or name != IDS):
-                words = (quality, exactly_once) if is_ours else (quality,)
-                case = OfQuality(f"{name}, {size}", process, (*words, size, BATCH_TIME_MS))
-                found.append(case)
-    return process, found
+    for name, (quality, exactly_once) in WAYS.items():
+        if is_ours or name != IDS:
+            words = (quality, exactly_once) if is_ours else (quality,)
+            made = OfQuality(f"{name}, {batch_size}", process, (*words, batch_size, BATCH_TIME_MS))
+            found.append(made)
+    return found
 
 
 def matching(case: str) -> str:
@@ -108,12 +107,17 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder)))
 
-        def of(pair: Pair) -> Sequence[OfQuality]:
-            process, found = cases(pair, options, folder)
+        def cases(pair: Pair) -> Sequence[OfQuality]:
+            is_ours = pair.kind == "ours"
+            place = folder / f"{pair.kind}-bridge"
+            place.mkdir()
+            process = (our_process if is_ours else artemis_process)(place)
             stack.enter_context(closing(process))
-            return found
+            sizes = map(int, options.batches.split(","))
+            found = [one for size in sizes for one in of_qualities(process, size, is_ours=is_ours)]
+            return [case for case in found if options.only in case.name]
 
-        asyncio.run(measured(options, folder, of)).show(matching)
+        asyncio.run(measured(options, folder, cases)).show(matching)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from benchmarks.peers.brokers import BROKERS, PASSWORD, USER, Unavailable
@@ -28,7 +29,21 @@ if TYPE_CHECKING:
     from benchmarks.peers.process import Broker
     from broker.client.aio import AsyncSession
 
-__all__ = ["LINK", "LOOPBACK", "Case", "Pair", "Rates", "add_options", "fill", "measured"]
+__all__ = [
+    "LINK",
+    "LOOPBACK",
+    "POLL_S",
+    "Case",
+    "Pair",
+    "Rates",
+    "add_options",
+    "count_of",
+    "make_queue",
+    "measured",
+    "started",
+    "uri_of",
+    "wait_for",
+]
 
 LOOPBACK, LINK = "loopback", "link"
 # Sends that wait for their answer.
@@ -109,30 +124,26 @@ class Pair:
     relay: subprocess.Popen[str] | None = None
 
     @classmethod
-    async def started(cls, kind_name: str, folder: Path, latency_ms: float) -> Pair:
+    async def started(
+        cls, kind: str, folder: Path, latency_ms: float = 0, page_from: int | None = None
+    ) -> Pair:
         """Start two brokers, connect to both.
 
         Args:
-            kind_name: of BROKERS.
+            kind: name of one of BROKERS.
             folder: where they keep their files.
             latency_ms: of a round trip over the link; 0 has no link.
+            page_from: bytes in memory with which an address begins to page; None never does.
 
         Raises:
             Unavailable: there is none to be had here.
         """
-        kind = next(one for one in BROKERS if one.name == kind_name)
-        brokers, sessions = [], []
-        for role in ("source", "target"):
-            place = folder / kind_name / role
-            place.mkdir(parents=True)
-            # Beside the loop, which has connections to look after: a JVM starts slowly.
-            broker = await asyncio.to_thread(kind.start, place, None)
-            brokers.append(broker)
-            client = AsyncClient(uri_of(broker.port), user=USER, password=PASSWORD)
-            sessions.append(await client.session())
-        pair = cls(kind_name, *brokers, *sessions, ports={LOOPBACK: brokers[1].port})
+        source, source_session = await started(kind, folder / kind / "source", page_from)
+        target, target_session = await started(kind, folder / kind / "target", page_from)
+        ports = {LOOPBACK: target.port}
+        pair = cls(kind, source, target, source_session, target_session, ports)
         if latency_ms:
-            pair.relay, pair.ports[LINK] = relay_process(pair.target.port, latency_ms / 2000)
+            pair.relay, pair.ports[LINK] = relay_process(target.port, latency_ms / 2000)
         return pair
 
     def stop(self) -> None:
@@ -143,6 +154,50 @@ class Pair:
         self.target.stop()
 
 
+async def started(
+    kind: str, folder: Path, page_from: int | None = None
+) -> tuple[Broker, AsyncSession]:
+    """Start a broker, connect to it; see Pair.started()."""
+    start = next(one for one in BROKERS if one.name == kind).start
+    if page_from is not None:
+        start = partial(start, max_size_bytes=page_from)
+
+    def begin() -> Broker:
+        folder.mkdir(parents=True)
+        return start(folder, None)
+
+    # Beside the loop, which has connections to look after: a JVM starts slowly.
+    broker = await asyncio.to_thread(begin)
+    client = AsyncClient(uri_of(broker.port), user=USER, password=PASSWORD)
+    return broker, await client.session()
+
+
+async def make_queue(session: AsyncSession, queue: str) -> None:
+    """Make a queue on an address of its name."""
+    await session.create_queue(queue, queue, routing_type=RoutingType.ANYCAST)
+
+
+async def count_of(session: AsyncSession, queue: str) -> int:
+    """How many messages a queue has."""
+    return (await session.query_queue(queue)).message_count
+
+
+async def wait_for(session: AsyncSession, queue: str, count: int, seconds: float) -> int:
+    """Wait until a queue has so many messages, but not for longer; how many it has.
+
+    Args:
+        session: of its broker.
+        queue: that messages come to.
+        count: of them.
+        seconds: at most.
+    """
+    until = time.perf_counter() + seconds
+    # No event tells of another process.
+    while (found := await count_of(session, queue)) < count and time.perf_counter() < until:  # noqa: ASYNC110
+        await asyncio.sleep(POLL_S)
+    return found
+
+
 def uri_of(port: int) -> str:
     """Give how clients of this machine name a broker."""
     return f"tcp://127.0.0.1:{port}"
@@ -150,7 +205,7 @@ def uri_of(port: int) -> str:
 
 async def fill(session: AsyncSession, queue: str, count: int, size: int) -> None:
     """Send durable messages to a new queue, and wait until they are on the disk."""
-    await session.create_queue(queue, queue, routing_type=RoutingType.ANYCAST)
+    await make_queue(session, queue)
     producer = session.producer(queue)
     body = b"x" * size
     for first in range(0, count, WINDOW):
@@ -183,15 +238,11 @@ async def _run(pair: Pair, case: Case, link: str, queue: str, options: argparse.
     """Messages a second, from the start of the bridge to the last message or the limit."""
     source, target = pair.source_session, pair.target_session
     await fill(source, queue, options.messages, options.size)
-    await target.create_queue(queue, queue, routing_type=RoutingType.ANYCAST)
+    await make_queue(target, queue)
     began = time.perf_counter()
     await case.start(pair, queue, pair.ports[link])
-    while True:
-        arrived = (await target.query_queue(queue)).message_count
-        took = time.perf_counter() - began
-        if arrived >= options.messages or took > options.seconds:
-            break
-        await asyncio.sleep(POLL_S)
+    arrived = await wait_for(target, queue, options.messages, options.seconds)
+    took = time.perf_counter() - began
     await case.stop(pair, queue)
     for session in (source, target):
         await session.delete_queue(queue)

@@ -13,6 +13,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 # Its words but for the folder, and what a line of figures looks like.
 ALONE = {
+    "bench_bridge --messages 300 --rounds 1 --latency 2 --brokers ours": (
+        r"ours +core bridge +2 ms link +[\d,]+/s"
+    ),
+    "bench_bridge_load lag --rate 200 --seconds 1 --only core": r"core bridge .* lag +\d+ ms",
+    "bench_bridge_load memory --rate 200 --seconds 1 --only phases": (
+        r"end +\d+ messages wait; MiB: source \d+\.\d"
+    ),
+    "bench_jms_bridge --messages 300 --rounds 1 --latency 2 --batches 50 --brokers ours": (
+        r"ours two phases, 50, link / loopback: \d"
+    ),
     "bench_broker_loop --rounds 2": r"durable +\d+\.\d+ +\d+\.\d+",
     "bench_broker_start --messages 500 --sent 500 --paged 500 --rounds 1": r"500 +\d+\.\d+ s",
     "bench_failover --messages 500 --rounds 1 --waits 1": r"ours +outage +\d+\.\d+ s",

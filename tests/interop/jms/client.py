@@ -67,6 +67,9 @@ class ScenarioProcess:
 
     Args:
         command: that starts it.
+
+    Attributes:
+        pid: of the process.
     """
 
     def __init__(self, command):
@@ -77,6 +80,7 @@ class ScenarioProcess:
             stderr=subprocess.DEVNULL,
             text=True,
         )
+        self.pid = self._process.pid
 
     def run(self, *words):
         """Run a scenario; what it found, as text.

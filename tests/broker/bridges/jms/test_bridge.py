@@ -49,6 +49,42 @@ def test_two_phases_move_the_same(source, target, tmp_path):
     assert source.count("q") == 0
 
 
+@pytest.fixture
+def stored_ends(tmp_path):
+    """Brokers that keep large messages."""
+    with an_end(tmp_path / "a") as source, an_end(tmp_path / "b") as target:
+        source.create("q")
+        target.create("q")
+        yield source, target
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("max_in_flight", [1, 6, 1000])
+def test_large_messages_between_small_ones_come_in_order(stored_ends, tmp_path, way, max_in_flight):
+    """Batches that are due while the bodies of their messages are still read."""
+    source, target = stored_ends
+    quality, exactly_once = WAYS[way]
+    bodies = [bytes([number]) * (10 if number % 4 > 1 else 150_000) for number in range(30)]
+    source.send("q", *bodies)
+
+    with bridge(
+        source,
+        target,
+        quality_of_service=quality,
+        exactly_once=exactly_once,
+        transaction_log=tmp_path / "log",
+        max_batch_size=4,
+        max_batch_time=1,
+        max_in_flight=max_in_flight,
+    ) as moving:
+        with target.client.session() as session, session.consumer("q") as consumer:
+            found = [consumer.receive(WAIT_S).read() for _ in bodies]
+        wait_for(lambda: moving.snapshot()["moved"] == len(bodies))
+
+    assert found == bodies
+    assert source.count("q") == 0
+
+
 def test_one_broker_is_one_local_transaction(source):
     source.create("other")
     source.send("q", "one", "two")
