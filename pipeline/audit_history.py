@@ -252,7 +252,7 @@ def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
     A message in transaction gets its place in the queue between its own record (`began`) and the
     commit (`went`). That of a page has it from its append on, which only its id tells: events are
     written with the commit. So of two messages the one with the higher id was sent later, if its
-    own record stands behind the commit of the other.
+    own record stands behind the commit of the other, or behind the other's of one transaction.
 
     Messages for several addresses share a forwarding queue, and the target orders each address by
     itself: its commits wait for pages, and those of an address without pages do not.
@@ -285,13 +285,19 @@ def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
         f.when(~f.col("forwards") & is_in_line, acknowledged)
     )
     went = f.coalesce("routed", "paged")
-    before = (
-        Window.partitionBy("node", "queue_id", "reason", "lane", "at", "priority")
-        .orderBy("came")
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
+
+    def newest(*more: str) -> Column:
+        keys = ("node", "queue_id", "reason", "lane", "at", "priority", *more)
+        before = Window.partitionBy(*keys).orderBy("came")
+        return f.max(f.struct("message_id", "began")).over(
+            before.rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
+        )
+
+    behind = f.expr(
+        "CASE WHEN newest.message_id > message_id AND newest.began > went THEN newest.message_id"
+        " WHEN sibling.message_id > message_id AND sibling.began > began THEN sibling.message_id"
+        " END"
     )
-    newest = f.max(f.struct("message_id", "began")).over(before)
-    behind = f.col("newest.message_id")
     return (
         named.where(went.isNotNull() & ~f.col("is_scheduled"))
         .select(
@@ -299,16 +305,17 @@ def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
             *(went["own"].alias("began"), went["counts"].alias("went")),
             f.inline(lanes),
         )
-        .withColumn("newest", newest)
-        .where("newest.message_id > message_id AND newest.began > went")
+        .withColumns({"newest": newest(), "sibling": newest("went")})
+        .withColumn("behind", behind)
+        .where("behind IS NOT NULL")
         .select(
             f.lit(OUT_OF_ORDER).alias("finding"),
             *_COLUMNS[1:-1],
             f.when(
                 f.col("reason") == "acknowledged",
-                f.format_string("acknowledged behind message %d", behind),
+                f.format_string("acknowledged behind message %d", "behind"),
             )
-            .otherwise(f.format_string("%s accepted it behind message %d", "lane", behind))
+            .otherwise(f.format_string("%s accepted it behind message %d", "lane", "behind"))
             .alias("detail"),
         )
     )

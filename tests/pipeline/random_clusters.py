@@ -186,7 +186,7 @@ class Chance:
         other = next(one for one in self.nodes if one is not node)
         queue = node.forwards[other] if is_forwarded else ORDERS
         tx = None
-        # What is forwarded before it was committed comes out of order.
+        # Nothing is forwarded before it was committed, unless that is a fault.
         if self.random.random() < 0.4 and (self.has_faults or not is_forwarded):
             tx = node.journal.begin()
             self.labels += 1
