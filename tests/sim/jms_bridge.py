@@ -141,7 +141,7 @@ class JMSBridgeNode(ServedNode):
         """Whether it moves what comes, has nothing on its way, and knows no open transaction."""
         engine, coordinator = self.engine, self.coordinator
         # It is idle while it connects, too, and while it closes its connections.
-        if engine is None or engine._idle.is_set() or engine.sending_since_s is not None:
+        if engine is None or engine._idle.is_set() or engine._in_flight.since_s is not None:
             return False
         return coordinator is None or not (coordinator.in_doubt or coordinator._doubtful)
 
