@@ -241,7 +241,8 @@ class Connection:
         """Send what was written, then close."""
         self._is_closed = True
         self._flush()
-        if self._transport is not None:
+        # One of TLS that is closed again forgets its connection, and fails at its next call.
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
 
     def abort(self) -> None:

@@ -12,6 +12,7 @@ import pytest
 import uvloop
 
 from broker.client.aio import AsyncClient
+from broker.client.aio.transport import Driver
 from broker.client.errors import NotConnected
 from broker.config.tls import server_context
 from broker.config.transport import parse_transport
@@ -102,6 +103,24 @@ def test_a_client_that_was_told_so_does_not_look_at_the_name(files):
     trusting = {"trustStorePath": files["authority"], "verifyHost": "false"}
 
     assert run(files, f"keyStorePath={files['other server']}", trusting) == "by TLS"
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_may_be_closed_again_and_dropped(files, loop):
+    async def work(port):
+        driver = Driver(lambda reason: None, is_secured=True)
+        trusting = ssl.create_default_context(cafile=files["authority"])
+        running = asyncio.get_running_loop()
+        transport, _ = await running.create_connection(
+            lambda: driver, "localhost", port, ssl=trusting
+        )
+        driver.close()
+        driver.close()
+        driver.abort()
+        return transport.is_closing()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(serving(files, f"keyStorePath={files['server']}", work))
 
 
 def mutual(files):

@@ -117,7 +117,8 @@ class Driver(asyncio.Protocol):
         """Close it in peace, with what is still to be sent."""
         self._is_lost = True
         self.flush()
-        if self._transport is not None:
+        # One of TLS that is closed again forgets its connection, and fails at its next call.
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
 
     def abort(self) -> None:

@@ -255,7 +255,9 @@ class Wire(asyncio.Protocol):
             self._engine.close_head()
         if self._socket is None:
             return
-        self._socket.close()
+        # One of TLS that is closed again forgets its connection, and fails at its next call.
+        if not self._socket.is_closing():
+            self._socket.close()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_S):

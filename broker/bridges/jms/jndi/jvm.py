@@ -60,10 +60,10 @@ def class_loader(jars: Sequence[str]) -> Any:
     Raises:
         BridgeConfigError: a jar is missing, or there are none.
     """
-    jpype = running_jvm()
     found = tuple(str(jar.resolve()) for one in jars for jar in _files(Path(one)))
     if not found:
         raise BridgeConfigError(f"jars is {list(jars)}: it names no jar")
+    jpype = running_jvm()
     with _lock:
         if found not in _loaders:
             file = jpype.JClass("java.io.File")

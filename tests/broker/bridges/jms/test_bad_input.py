@@ -20,6 +20,7 @@ from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bridges.jms.ends import WAIT_S, an_end, bridge, wait_for
 from tests.broker.bridges.jms.faults import MAY_LOSE, WAYS
 from tests.broker.bridges.test_security import secured
+from tests.servers import skip_without_jvm
 
 BY_PHASES = "ONCE_AND_ONLY_ONCE by two phases"
 BY_IDS = "ONCE_AND_ONLY_ONCE by duplicate ids"
@@ -196,6 +197,7 @@ def test_jars_that_are_not_there_are_named(run_jndi, tmp_path):
     ],
 )
 def test_jars_of_another_provider_are_one_clear_error(run_jndi, tmp_path, line, said):
+    skip_without_jvm()
     jar = tmp_path / "other.jar"
     with zipfile.ZipFile(jar, "w") as made:
         made.writestr("empty", "")
