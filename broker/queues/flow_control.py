@@ -5,7 +5,7 @@
     disk                by disk-full-policy              held back (BLOCK), or refused
     pages               by page-full-policy              granted
     memory: PAGE        goes to a page (paging/)         granted
-    memory: BLOCK       taken: it was within credits     held back until there is room
+    memory: BLOCK       taken: it was within credits     held back until queues have room
     memory: FAIL        refused, code 210                refused
     memory: DROP        dropped                          granted
 

@@ -24,6 +24,8 @@ cdef class AddressMemory:
     cdef public GlobalMemory broker
     cdef public long long count
     cdef public long long size
+    cdef public long long uncommitted_count
+    cdef public long long uncommitted_size
 
     cpdef bint has_room(self, long long bytes_max, long long count_max) except -1
 
@@ -32,5 +34,6 @@ cdef class AddressMemory:
 
     @cython.locals(size=Py_ssize_t, broker=GlobalMemory)
     cpdef object remove(self, Message message)
+    cpdef object add_uncommitted(self, Py_ssize_t size, Py_ssize_t count)
     cpdef object hold(self, Py_ssize_t size)
     cpdef object free(self, Py_ssize_t size)

@@ -3,6 +3,12 @@
 A message counts once for its address however many queues have it, by `Message.memory_size`,
 Artemis's own estimate. When a limit is reached, flow_control.py acts on producers, paging/ on
 messages.
+
+    size ─┬─ in queues ────────── limits of BLOCK
+          └─ of transactions that may still send ─┘ of all others, and of the broker
+
+A producer that waits for room waits for consumers. What is not committed has none: a transaction
+larger than its address would wait for room that only its own commit makes.
 """
 
 from __future__ import annotations
@@ -91,15 +97,31 @@ class AddressMemory:
         address: its name.
         settings: where its limits stand.
         broker: of all addresses.
+
+    Attributes:
+        size, count: bytes and messages that it holds, those of open transactions too.
+        uncommitted_size, uncommitted_count: those alone.
     """
 
-    __slots__ = ("_settings", "_waiting", "address", "broker", "count", "is_blocked", "size")
+    __slots__ = (
+        "_settings",
+        "_waiting",
+        "address",
+        "broker",
+        "count",
+        "is_blocked",
+        "size",
+        "uncommitted_count",
+        "uncommitted_size",
+    )
 
     def __init__(self, address: str, settings: Settings, broker: GlobalMemory) -> None:
         self.address = address
         self.broker = broker
         self.size = 0
         self.count = 0
+        self.uncommitted_size = 0
+        self.uncommitted_count = 0
         # An operator lets producers wait, whatever the limits.
         self.is_blocked = False
         self._settings = settings
@@ -108,12 +130,13 @@ class AddressMemory:
     @property
     def is_full(self) -> bool:
         """Whether a limit of the address, or of the broker, is reached; 0 always is."""
+        return self._is_full_with(self.size, self.count)
+
+    def _is_full_with(self, size: int, count: int) -> bool:
         if self.broker.is_full:
             return True
         settings = self._settings.match(self.address)
-        return (0 <= settings.max_size_bytes <= self.size) or (
-            0 <= settings.max_size_messages <= self.count
-        )
+        return (0 <= settings.max_size_bytes <= size) or (0 <= settings.max_size_messages <= count)
 
     @property
     def is_blocking(self) -> bool:
@@ -123,7 +146,9 @@ class AddressMemory:
         settings = self._settings.match(self.address)
         if self.broker.is_disk_full and settings.disk_full_policy in (None, DiskFullPolicy.BLOCK):
             return True
-        return settings.address_full_policy is AddressFullPolicy.BLOCK and self.is_full
+        return settings.address_full_policy is AddressFullPolicy.BLOCK and self._is_full_with(
+            self.size - self.uncommitted_size, self.count - self.uncommitted_count
+        )
 
     @property
     def is_failing(self) -> bool:
@@ -168,6 +193,11 @@ class AddressMemory:
                 broker.on_unused(message)
             if broker.waiting:
                 broker.wake()
+
+    def add_uncommitted(self, size: int, count: int) -> None:
+        """So much of what it holds is of a transaction that may still send; negative: no more."""
+        self.uncommitted_size += size
+        self.uncommitted_count += count
 
     def hold(self, size: int) -> None:
         """A message of a page is in memory; it belongs to one queue alone."""

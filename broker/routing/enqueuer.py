@@ -98,6 +98,8 @@ class Enqueuer:
         """Do so without pages, where it is known that none are needed."""
         if message.durable:
             self._record(message, queues, scheduled_ms, context, tx)
+        if tx is not None:
+            tx.take_room(memory, message.memory_size)
         for queue in queues:
             reference = reference_to(message, queue, scheduled_ms)
             memory.add(message)

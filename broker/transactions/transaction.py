@@ -54,6 +54,13 @@ class DuplicateIds(Protocol):
         """Forget one id whose record is gone; whether it was there."""
 
 
+class Room(Protocol):
+    """What an address may hold; `broker.queues.memory` has it."""
+
+    def add_uncommitted(self, size: int, count: int) -> None:
+        """So much of what it holds is of a transaction that may still send; negative: no more."""
+
+
 class TransactionState(enum.Enum):
     """Where a transaction is in its lifecycle."""
 
@@ -96,6 +103,7 @@ class Transaction:
         "_counters",
         "_duplicate_ids",
         "_error",
+        "_rooms",
         "_storage",
         "acknowledged",
         "arrived",
@@ -133,6 +141,7 @@ class Transaction:
         self.started_ms = now_ms
         self.timeout_ms: int | None = None
         self.is_late = False
+        self._rooms: dict[Room, tuple[int, int]] = {}
         self._duplicate_ids: list[tuple[DuplicateIds, bytes, int]] = []
         self._error: BrokerError | None = None
 
@@ -160,6 +169,18 @@ class Transaction:
         """A queue gets a message when it commits; its records are written already."""
         self.sends.append(reference)
         reference.queue.undecided_count += 1
+
+    def take_room(self, room: Room, size: int) -> None:
+        """A message of this transaction takes so many bytes of what an address may hold."""
+        before_size, before_count = self._rooms.get(room, (0, 0))
+        self._rooms[room] = before_size + size, before_count + 1
+        room.add_uncommitted(size, 1)
+
+    def _end_of_sends(self) -> None:
+        """What it has sent is no more of one that may still send."""
+        for room, (size, count) in self._rooms.items():
+            room.add_uncommitted(-size, -count)
+        self._rooms.clear()
 
     def acknowledge(self, reference: Reference, consumer: Consumer | None = None) -> None:
         """A queue loses a message, which it does not list, when it commits.
@@ -232,6 +253,7 @@ class Transaction:
         # manager, which asks for what is in doubt, takes it for rolled back.
         self._record_paged()
         self.state = TransactionState.PREPARED
+        self._end_of_sends()
         xid = self.xid
 
         def append(storage: StorageManager) -> None:
@@ -303,6 +325,7 @@ class Transaction:
         was_prepared = self.state is TransactionState.PREPARED
         self._record_paged()
         self.state = TransactionState.COMMITTED
+        self._end_of_sends()
         if self.paged is not None:
             self.paged.committing()
         if not was_prepared:
@@ -341,6 +364,7 @@ class Transaction:
         """
         was_prepared = self.state is TransactionState.PREPARED
         self.state = TransactionState.ROLLEDBACK
+        self._end_of_sends()
         if self.has_records:
             # At once: what goes back to its queues may be acknowledged by others in this turn, and
             # a start must not find the transaction in doubt that had it before.

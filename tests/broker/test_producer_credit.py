@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from broker.errors import BrokerError, ErrorCode
+from broker.model.xid import Xid
 from broker.server.disk import DiskMonitor, DiskSpace, disk_space
 from broker.settings.policies import AddressFullPolicy, DiskFullPolicy
 from tests.broker.bench import Answers, Bench, done, message
+
+XID = Xid(7, b"branch", b"global")
 
 
 @pytest.fixture
@@ -43,6 +46,55 @@ def test_block_holds_credits_back_until_there_is_room(bench, caplog):
         sink.session.acknowledge(0, one.message_id, done, is_individual=True)
 
     assert granted == [False, False, False]
+
+
+@pytest.mark.parametrize("limit", ["max_size_messages", "max_size_bytes"])
+def test_what_is_not_committed_holds_no_credits_back(bench, limit):
+    """It would wait for room that only its own commit makes."""
+    bench.set(**{limit: 2}, address_full_policy=AddressFullPolicy.BLOCK)
+    bench.queue("other", address="q")
+    session, granted = bench.transacted(), []
+    for number in range(1, 6):
+        session.send(message(), done)
+        session.request_credits("q", granted.append)
+        assert granted == [False] * number
+    memory = bench.addresses.by_name["q"].memory
+    assert memory.is_full
+
+    session.rollback(done)
+    assert (memory.uncommitted_count, memory.uncommitted_size) == (0, 0)
+
+    for _ in range(3):
+        session.send(message(), done)
+    session.commit(done)
+    session.send(message(), done)
+    session.request_credits("q", granted.append)
+    assert (memory.count, memory.uncommitted_count) == (4, 1)
+    assert len(granted) == 5
+
+    for queue in ("q", "other"):
+        acknowledge(bench.consume(queue), 3)
+    assert granted == [False] * 6
+
+
+def test_what_is_prepared_needs_no_more_room(bench):
+    bench.set(max_size_messages=2, address_full_policy=AddressFullPolicy.BLOCK)
+    granted = []
+    session = bench.session(is_xa=True, auto_commit_sends=False)
+    session.xa.start(XID)
+    for _ in range(3):
+        session.send(message(), done)
+    session.xa.end(XID, has_failed=False)
+    session.request_credits("q", granted.append)
+    assert granted == [False]
+
+    session.xa.prepare(XID, done)
+    session.request_credits("q", granted.append)
+    assert granted == [False]
+
+    session.xa.rollback(XID, done)
+    assert granted == [False, False]
+    assert bench.addresses.by_name["q"].memory.uncommitted_count == 0
 
 
 def test_fail_refuses_messages_and_credits(bench, caplog):

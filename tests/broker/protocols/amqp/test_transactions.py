@@ -188,3 +188,22 @@ async def test_a_transaction_of_which_something_was_refused_is_rolled_back(tmp_p
         assert count(broker) == 0
         with pytest.raises(SendException):
             await sender.send(Message(body="still full"))
+
+
+@asynchronous
+async def test_one_larger_than_a_blocking_address_gets_to_its_commit(tmp_path):
+    address = {"max_size_messages": 2, "address_full_policy": AddressFullPolicy.BLOCK}
+    credits = {"amqpCredits": "10", "amqpLowCredits": "5"}
+    async with (
+        serving(tmp_path, match="full", address=address, parameters=credits) as broker,
+        Client.of(broker) as client,
+    ):
+        transactions = await Transactions.of(client)
+        sender = await client.sender("full", Capability("queue"))
+        id = await transactions.declare()
+        for number in range(40):
+            await client.run(client.connection.wait, lambda: sender.link.credit > 0)
+            await transactions.send(id, sender, Message(body=number))
+        await transactions.discharge(id)
+        queue = await client.receiver("full")
+        assert await queue.bodies(40) == list(range(40))

@@ -110,3 +110,18 @@ async def test_an_acknowledgement_is_in_no_transaction():
         await client.do("ABORT", {"transaction": "t"})
 
         assert broker.parts.postoffice.addresses.queues["q"].message_count == 0
+
+
+@asynchronous
+async def test_one_larger_than_a_blocking_address_gets_to_its_commit(tmp_path):
+    address = {"max_size_messages": 2, "address_full_policy": AddressFullPolicy.BLOCK}
+    async with (
+        serving(tmp_path, match="full", address=address) as broker,
+        Stomp.of(broker) as client,
+    ):
+        await client.do("BEGIN", {"transaction": "t"})
+        for number in range(6):
+            await client.send("full", str(number).encode(), **ANYCAST, transaction="t")
+        await client.do("COMMIT", {"transaction": "t"})
+        await client.subscribe("full")
+        assert await client.bodies(6) == [*"012345"]
