@@ -1,8 +1,8 @@
 """A JMS bridge between two brokers of a kind: messages a second with each quality of service.
 
     python -m benchmarks.bench_jms_bridge [--messages 20000] [--size 1024] [--latency 20]
-        [--rounds 3] [--seconds 10] [--batches 100,1] [--only NAME] [--brokers ours,artemis]
-        [--folder DIR]
+        [--rounds 3] [--seconds 10] [--batches 100,1] [--in-flight 1000] [--only NAME]
+        [--brokers ours,artemis] [--folder DIR]
 
 So many durable messages wait in a queue of the first broker. Then a bridge is started, in a process
 of its own that stays for all rounds. The time is taken from then until the second broker has all of
@@ -11,7 +11,8 @@ reaches its target over a link with that round trip (`bridge_ends.py`).
 
 Beside ours is JMSBridgeImpl of Artemis, between two of its brokers, with Narayana for
 ONCE_AND_ONLY_ONCE, whose log is of plain synced files. Both bridges have their defaults, but for
-max-batch-size, of `--batches`, and max-batch-time, 100 ms.
+max-batch-size, of `--batches`, and max-batch-time, 100 ms. AT_MOST_ONCE and DUPLICATES_OK of ours
+run once more with the max-in-flight of `--in-flight`: by default a batch waits for the one before.
 
 Prints a line a kind, quality, batch and link: the median, the slowest and fastest round, and ours
 over the other kind. The claim: at least 1.5 of Artemis on loopback, ONCE_AND_ONLY_ONCE by duplicate
@@ -45,6 +46,7 @@ WAYS = {
     IDS: ("ONCE_AND_ONLY_ONCE", "duplicate-ids"),
     PHASES: ("ONCE_AND_ONLY_ONCE", "two-phase"),
 }
+IN_FLIGHT = ", in flight"
 
 
 @dataclass(slots=True)
@@ -74,26 +76,34 @@ class OfQuality:
             await asyncio.sleep(POLL_S)
 
 
-def of_qualities(process: ScenarioProcess, batch_size: int, *, is_ours: bool) -> list[OfQuality]:
+def of_qualities(
+    process: ScenarioProcess, batch_size: int, *, is_ours: bool, in_flight: int | None = None
+) -> list[OfQuality]:
     """Give the bridges with each quality that a kind has.
 
     Args:
         process: that runs them.
         batch_size: messages.
         is_ours: whether the process is of our bridges.
+        in_flight: messages on their way, in runs of their own; None has no such runs.
     """
     found = []
     for name, (quality, exactly_once) in WAYS.items():
-        if is_ours or name != IDS:
-            words = (quality, exactly_once) if is_ours else (quality,)
-            made = OfQuality(f"{name}, {batch_size}", process, (*words, batch_size, BATCH_TIME_MS))
-            found.append(made)
+        shown = f"{name}, {batch_size}"
+        sizes = (batch_size, BATCH_TIME_MS)
+        if is_ours:
+            words = (quality, exactly_once, *sizes)
+            found.append(OfQuality(shown, process, (*words, "-")))
+            if in_flight is not None and name not in (IDS, PHASES):
+                found.append(OfQuality(shown + IN_FLIGHT, process, (*words, in_flight)))
+        elif name != IDS:
+            found.append(OfQuality(shown, process, (quality, *sizes)))
     return found
 
 
 def matching(case: str) -> str:
     """Give the case of Artemis's that one of ours is compared with."""
-    return case.replace(IDS, PHASES)
+    return case.replace(IDS, PHASES).removesuffix(IN_FLIGHT)
 
 
 def main() -> None:
@@ -101,6 +111,7 @@ def main() -> None:
     made = argparse.ArgumentParser(prog="python -m benchmarks.bench_jms_bridge")
     add_options(made)
     made.add_argument("--batches", default="100,1", help="max-batch-size, one run each")
+    made.add_argument("--in-flight", type=int, default=1000, help="max-in-flight of another run")
     made.add_argument("--only", default="", help="what a quality's name contains")
     made.add_argument("--folder", type=Path, help="where the brokers keep their files")
     options = made.parse_args()
@@ -114,7 +125,11 @@ def main() -> None:
             process = (our_process if is_ours else artemis_process)(place)
             stack.enter_context(closing(process))
             sizes = map(int, options.batches.split(","))
-            found = [one for size in sizes for one in of_qualities(process, size, is_ours=is_ours)]
+            found = [
+                one
+                for size in sizes
+                for one in of_qualities(process, size, is_ours=is_ours, in_flight=options.in_flight)
+            ]
             return [case for case in found if options.only in case.name]
 
         asyncio.run(measured(options, folder, cases)).show(matching)

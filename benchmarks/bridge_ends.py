@@ -270,7 +270,7 @@ class Rates:
         for (kind, case, link), rates in self.found.items():
             told = f"{self.latency_ms:g} ms link" if link == LINK else link
             print(
-                f"{kind:10} {case:22} {told:12} {statistics.median(rates):9,.0f}/s "
+                f"{kind:10} {case:30} {told:12} {statistics.median(rates):9,.0f}/s "
                 f"({min(rates):,.0f} to {max(rates):,.0f})"
             )
         others = dict.fromkeys(kind for kind, _, _ in self.found if kind != "ours")

@@ -2,9 +2,9 @@
 
     python -m benchmarks.jms_bridges FOLDER USER PASSWORD
 
-runs ours. `start SOURCE TARGET QUEUE QUALITY EXACTLY-ONCE BATCH-SIZE BATCH-TIME` bridges a queue to
-that of the same name, `stop` ends it; each line is answered by `ok`. Artemis's is driven by
-peers/java/bridge/RunBridge.java.
+runs ours. `start SOURCE TARGET QUEUE QUALITY EXACTLY-ONCE BATCH-SIZE BATCH-TIME IN-FLIGHT` bridges
+a queue to that of the same name, `stop` ends it; each line is answered by `ok`. IN-FLIGHT is
+max-in-flight, `-` its default. Artemis's is driven by peers/java/bridge/RunBridge.java.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def artemis_process(folder: Path) -> ScenarioProcess:
 
 
 def _bridge(folder: Path, user: str, password: str, words: list[str]) -> JMSBridge:
-    source, target, queue, quality, exactly_once, batch_size, batch_time_ms = words
+    source, target, queue, quality, exactly_once, batch_size, batch_time_ms, many = words
     return JMSBridge(
         lambda: CoreConnectionFactory(source),
         lambda: CoreConnectionFactory(target),
@@ -71,6 +71,7 @@ def _bridge(folder: Path, user: str, password: str, words: list[str]) -> JMSBrid
         exactly_once=ExactlyOnce(exactly_once),
         max_batch_size=int(batch_size),
         max_batch_time=int(batch_time_ms),
+        max_in_flight=None if many == "-" else int(many),
         transaction_log=folder / "transactions",
     )
 
