@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from broker.model.properties import PropertyType
@@ -105,18 +105,16 @@ class World:
         self.bench.loop.pass_time(seconds)
 
     def purge_first(self):
-        reference = next(iter(self.queue.waiting), None)
-        if reference is not None:
+        for reference in self.waiting()[:1]:
             self.queue.remove(reference)
 
-    def seen(self):
+    def waiting(self):
         # What is due is found by the first that comes across it, at different moments.
         now_ms = self.bench.now_ms
-        waiting = [
-            bytes(one.message.body)
-            for one in self.queue.waiting
-            if not 0 < one.message.expiration <= now_ms
-        ]
+        return [one for one in self.queue.waiting if not 0 < one.message.expiration <= now_ms]
+
+    def seen(self):
+        waiting = [bytes(one.message.body) for one in self.waiting()]
         return [(sink.bodies, sink.counts) for sink in self.sinks], waiting
 
 
@@ -149,6 +147,15 @@ STEPS = st.one_of(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(STEPS, max_size=60))
+@example(
+    [
+        ("send", {}, 4, 1),
+        ("consume", None, 0, 0),
+        ("wait", 1),
+        ("send", {}),
+        ("purge_first",),
+    ]
+)
 def test_the_index_delivers_as_consumers_that_look_for_themselves(steps):
     indexed, plain = World(is_plain=False), World(is_plain=True)
 
