@@ -17,6 +17,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+import broker.model.packed as packed
 from broker.model.encoding import BodyWriter, RecordFormatError
 from broker.model.message_bytes import encoded_name
 from broker.model.properties import TYPED_PROPERTIES, Property, PropertyType
@@ -32,6 +33,7 @@ __all__ = [
     "PACKET_HEADER_SIZE",
     "TIMESTAMP_BEFORE",
     "USER_ID_SIZE",
+    "beginning",
     "fitting_byte",
     "fitting_long",
     "fitting_user_id",
@@ -45,7 +47,6 @@ END_OF_BODY_SIZE: Final = 4
 ID_SIZE: Final = 8
 USER_ID_SIZE: Final = 16
 _INT: Final = struct.Struct(">i")
-_LONG: Final = struct.Struct(">q")
 # type, durable, expiration, timestamp, priority. Behind them: the flag of the properties.
 _FIELDS: Final = struct.Struct(">bBqqb")
 _STRING: Final = PropertyType.STRING
@@ -99,6 +100,21 @@ def fitting_user_id(value: bytes | None) -> bytes | None:
     return value
 
 
+def beginning(body_size: int) -> bytes:
+    """Give what stands in front of a body.
+
+    Args:
+        body_size: bytes of it.
+
+    Raises:
+        RecordFormatError: no message can have so many.
+    """
+    try:
+        return _INT.pack(body_size + PACKET_HEADER_SIZE)
+    except struct.error as error:
+        raise RecordFormatError(f"a body of {body_size} bytes: {error}") from error
+
+
 def written(
     body: memoryview,
     message_id: int,
@@ -128,24 +144,24 @@ def written(
     Raises:
         RecordFormatError: a header does not fit its encoding.
     """
+    at = END_OF_BODY_SIZE + len(body)
     try:
-        if address is None:
-            encoded_address = b"\x00"
-        else:
-            text = address.encode("utf-16-le", "surrogatepass")
-            encoded_address = b"\x01" + _INT.pack(len(text)) + text
-        return b"".join(
-            (
-                _INT.pack(len(body) + PACKET_HEADER_SIZE),
-                body,
-                _LONG.pack(message_id),
-                encoded_address,
-                b"\x00" if user_id is None else b"\x01" + user_id,
-                _FIELDS.pack(type, durable, expiration, timestamp, priority),
-                properties,
-            )
+        return packed.with_headers(
+            b"".join((beginning(len(body)), body, properties)),
+            at,
+            at,
+            message_id,
+            None if address is None else encoded_name(address),
+            user_id,
+            type,
+            durable,
+            expiration,
+            timestamp,
+            priority,
+            None,
+            None,
         )
-    except struct.error as error:
+    except OverflowError as error:
         raise RecordFormatError(f"a header of the message does not fit: {error}") from error
 
 

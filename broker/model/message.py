@@ -167,6 +167,21 @@ class Message(MessageForm):
         large = self.large
         return 0 if large is None else large.size
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether the bytes that it was made of are not those of encode()."""
+        return self._changed != 0
+
+    @property
+    def encoded_size(self) -> int:
+        """Bytes of `encode()`, which credits and counters count."""
+        return self._encoded_size()
+
+    @property
+    def memory_size(self) -> int:
+        """Bytes that the limits of addresses and of the broker count for this message."""
+        return self._memory_size()
+
     # Properties.
 
     @property

@@ -49,10 +49,6 @@ cpdef Py_ssize_t property_at(bytes data, Py_ssize_t at, bytes units) except? -1
 cpdef list tags_of(bytes data, Py_ssize_t at)
 
 
-@cython.locals(count=object)
-cpdef bytes with_property(bytes data, Py_ssize_t at, bytes units, bytes value)
-
-
 @cython.locals(count=object, start=Py_ssize_t, end=Py_ssize_t)
 cpdef bytes without_property(bytes data, Py_ssize_t at, bytes units)
 

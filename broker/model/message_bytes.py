@@ -213,29 +213,6 @@ def only_property(data: bytes, at: int, units: bytes) -> tuple[int, int]:
     return found
 
 
-def with_property(data: bytes, at: int, units: bytes, value: bytes) -> bytes:
-    """Give a message's bytes with a property behind all others.
-
-    Args:
-        data: a message's bytes.
-        at: where they say whether there are properties.
-        units: the name, by encoded_name(); none of the others has it.
-        value: of the property, encoded behind its tag.
-    """
-    count = int_at(data, at + 1) if data[at] else 0
-    return b"".join(
-        (
-            data[:at],
-            b"\1",
-            (count + 1).to_bytes(4, "big"),
-            data[at + 5 :],
-            len(units).to_bytes(4, "big"),
-            units,
-            value,
-        )
-    )
-
-
 def without_property(data: bytes, at: int, units: bytes) -> bytes | None:
     """Give a message's bytes without a property; the same object where none has the name.
 

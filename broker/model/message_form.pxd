@@ -57,8 +57,23 @@ cdef class MessageForm(MessageFields):
     cdef bint _may_have(self, name) except -1
     cdef object _put_id(self)
 
-    @cython.locals(parts=Parts, timestamp="long long")
+    @cython.locals(parts=Parts)
+    cdef bint _are_bytes_enough(self) except -1
+
+    @cython.locals(
+        data=bytes,
+        parts=Parts,
+        address=bytes,
+        user_id=bytes,
+        timestamp="long long",
+        at=Py_ssize_t,
+    )
+    cdef object _put_headers(self, bytes name, bytes value)
+
     cdef object _rebuild(self)
+
+    @cython.locals(parts=Parts)
+    cdef object _put_together(self)
 
     @cython.locals(parts=Parts, known=Parts)
     cpdef object _become(self, MessageForm source)

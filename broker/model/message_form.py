@@ -19,10 +19,10 @@ import broker.model.core_layout as layout
 import broker.model.message_bytes as walk
 import broker.model.packed as packed
 from broker.model.core_layout import (
+    beginning,
     fitting_byte,
     fitting_long,
     fitting_user_id,
-    written,
     written_properties,
 )
 from broker.model.encoding import Body, RecordFormatError
@@ -210,8 +210,9 @@ class MessageForm(MessageFields):
 
     def _append(self, name: str, value: bytes) -> None:
         """Put a property behind all others, none of which has its name; `value` has its tag."""
-        data = self.encode()
-        self._data = walk.with_property(data, self._properties_at, walk.encoded_name(name), value)
+        if not self._are_bytes_enough():
+            self._put_together()
+        self._put_headers(walk.encoded_name(name), value)
         self._have_other_bytes()
 
     def _cut_out(self, name: str) -> bool:
@@ -302,8 +303,7 @@ class MessageForm(MessageFields):
 
     def encode_headers(self) -> bytes:
         """Give headers and properties alone: SESS_SEND_LARGE, record 30."""
-        data = self.encode()
-        return data[self._headers_at :]
+        return self.encode()[self._headers_at :]
 
     def _put_id(self) -> None:
         """Put the changed message id between the bytes before and behind it."""
@@ -315,35 +315,65 @@ class MessageForm(MessageFields):
         self._is_read_back = False
         self._changed = _UNCHANGED
 
-    def _rebuild(self) -> None:
-        """Make `_data` from the fields, with the body and untouched properties copied once."""
-        body = self.body
-        known_user_id, timestamp = self.user_id, self._timestamp()
+    def _are_bytes_enough(self) -> bool:
+        """Whether body and properties are those among the bytes, whatever the headers are."""
         parts = self._parts
-        if parts is None or parts.properties is None:
-            data = self._bytes()
-            properties = memoryview(data)[self._properties_at :]
-        else:
-            properties = memoryview(written_properties(parts.properties.values()))
-        self._data = written(
-            body,
-            self._message_id,
-            self._address,
-            known_user_id,
-            self._type,
-            self._durable,
-            self._expiration,
-            timestamp,
-            self._priority,
-            properties,
-        )
-        self._headers_at = _END_OF_BODY_SIZE + len(body)
-        self._properties_at = len(self._data) - len(properties)
+        return parts is None or (parts.body is None and parts.properties is None)
+
+    def _put_headers(self, name: bytes | None, value: bytes | None) -> None:
+        """Put the headers between body and properties, and a property behind these.
+
+        Args:
+            name: of that property, encoded; None without one.
+            value: of it, behind its tag.
+        """
+        data, parts = self._bytes(), self._parts
+        address = None if self._address is None else walk.encoded_name(self._address)
+        user_id, timestamp = self.user_id, self._timestamp()
+        try:
+            self._data = packed.with_headers(
+                data,
+                self._headers_at,
+                self._properties_at,
+                self._message_id,
+                address,
+                user_id,
+                self._type,
+                self._durable,
+                self._expiration,
+                timestamp,
+                self._priority,
+                name,
+                value,
+            )
+        except OverflowError as error:
+            raise RecordFormatError(f"a header of the message does not fit: {error}") from error
+        at = self._headers_at + _ID_SIZE + 1 + _FIELDS_SIZE
+        at += 1 if address is None else 5 + len(address)
+        self._properties_at = at if user_id is None else at + _USER_ID_SIZE
         self._is_read_back = False
         self._changed = _UNCHANGED
         if parts is not None:
-            parts.body = parts.timestamp = None
+            parts.timestamp = None
             parts.user_id = True
+
+    def _rebuild(self) -> None:
+        """Make `_data` from the fields, untouched properties as they are."""
+        if not self._are_bytes_enough():
+            self._put_together()
+        self._put_headers(None, None)
+
+    def _put_together(self) -> None:
+        """Make bytes of body and properties alone, and keep beside them what else counts."""
+        body, user_id, timestamp = self.body, self.user_id, self._timestamp()
+        parts = self._with_parts()
+        if parts.properties is None:
+            properties = self._bytes()[self._properties_at :]
+        else:
+            properties = written_properties(parts.properties.values())
+        self._data = b"".join((beginning(len(body)), body, properties))
+        self._headers_at = self._properties_at = _END_OF_BODY_SIZE + len(body)
+        parts.body, parts.user_id, parts.timestamp = None, user_id, timestamp
 
     def copy(self) -> Self:
         """Give a message of its own with the same content, in no queue.
@@ -408,25 +438,10 @@ class MessageForm(MessageFields):
         data = self._bytes()
         return data.find(walk.encoded_name(name), self._properties_at) >= 0
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether the bytes that it was made of are not those of encode()."""
-        return self._changed != _UNCHANGED
-
-    @property
-    def encoded_size(self) -> int:
-        """Bytes of `encode()`, which credits and counters count."""
-        return self._encoded_size()
-
     def _encoded_size(self) -> int:
         if not self._changed and not isinstance(self._data, bytes):
             return self._properties_at
         return len(self.encode())
-
-    @property
-    def memory_size(self) -> int:
-        """Bytes that the limits of addresses and of the broker count for this message."""
-        return self._memory_size()
 
     def _memory_size(self) -> int:
         return self._encoded_size() + _MEMORY_OVERHEAD
