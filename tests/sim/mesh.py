@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from broker.client import AckMode
+from broker.client.errors import ClientError
 from broker.errors import BrokerError
 from broker.server import protocols
 from journal.errors import JournalError
@@ -144,6 +145,8 @@ class Mesh:
             self.loop.run_until_complete(self._direct())
         except (DeadlockError, LivelockError) as error:
             self.problem(f"stuck: {type(error).__name__}: {error}")
+        except (ClientError, OSError) as error:
+            self.problem(f"refused: the last consumer: {type(error).__name__}: {error}")
         for text, error in self.loop.problems:
             self.problem(f"exception: {text}: {error!r}")
         self.result.trace_hash = self.loop.trace_hash
@@ -242,13 +245,14 @@ class Mesh:
             self.network.mend(here, other)
 
     async def _delete(self, seconds: float, name: str) -> None:
-        """Make FLEETING, and delete it while nothing is in it; then make it again."""
+        """Make FLEETING, and delete it while nothing is in it; perhaps make it again."""
         self._make(name)
         deadline = self.loop.time() + seconds
         while self.loop.time() < deadline and not self._delete_empty(name):  # noqa: ASYNC110
             await asyncio.sleep(LOOK_S / 4)
         await asyncio.sleep(self.seeded.uniform(0, seconds))
-        self._make(name)
+        if self.seeded.random() < 0.5:
+            self._make(name)
 
     def _make(self, name: str) -> None:
         node = self.nodes[name]
@@ -343,6 +347,8 @@ class Mesh:
                     )
                     if not self._left():
                         break
+        # It has gone: no node may count it any more.
+        await self._until_none(AGREES_S, self._misjudged)
         for at, count in self._left().items():
             self.problem(f"stranded: {count} in {at}")
         for one in self.ledger.problems():
