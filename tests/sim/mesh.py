@@ -157,7 +157,7 @@ class Mesh:
 
     async def _direct(self) -> None:
         events = [] if self.case.is_calm else self._events()
-        await asyncio.gather(*(start(self, one) for one in self.nodes.values()))  # type: ignore[arg-type]
+        await self._start_all()
         faults = [asyncio.ensure_future(self._fault(one)) for one in events]
         await self._client.spawn(self._use())
         for one in faults:
@@ -173,6 +173,12 @@ class Mesh:
         )
         await asyncio.gather(
             *(one.stop() for one in self.nodes.values() if one.process is not None)
+        )
+
+    async def _start_all(self) -> None:
+        """Start those that do not run, all at once."""
+        await asyncio.gather(
+            *(start(self, one) for one in self.nodes.values())  # type: ignore[arg-type]
         )
 
     async def _use(self) -> None:
@@ -286,7 +292,7 @@ class Mesh:
                 node.process.go_on()
                 if node.broker is not None and node.broker.failure is not None:
                     node.kill()
-        await asyncio.gather(*(start(self, one) for one in self.nodes.values()))  # type: ignore[arg-type]
+        await self._start_all()
 
     # --- what came of it ----------------------------------------------------------------------
 
