@@ -180,7 +180,7 @@ class ClusterConnection:
             own,
             broker.cluster_user,
             broker.cluster_password,
-            environment.clock.now_ms,
+            topology.event_id_after,
             broker.scale_down_group,
         )
         untold = (broker.management_address, broker.notification_address)
@@ -236,6 +236,7 @@ class ClusterConnection:
         """Look for the other members, and connect to each. Nothing happens to one that does."""
         if self._task is not None:
             return
+        self.topology.started_again()
         self.topology.listen(self._hear)
         for member in self.topology.members:
             self._hear(member)

@@ -39,7 +39,8 @@ class Identity(NamedTuple):
         connector: how it is reached; None is not told.
         user: of the cluster.
         password: of that.
-        now_ms: wall clock, ms since 1970.
+        event_id_after: gives the event id of what this broker says of itself: of those of an
+            earlier run the later ones count. A later one than the given one, if that is not None.
         scale_down_group: of brokers that scale down to each other.
     """
 
@@ -47,7 +48,7 @@ class Identity(NamedTuple):
     connector: TransportConfiguration | None
     user: str
     password: str
-    now_ms: Callable[[], int]
+    event_id_after: Callable[[int | None], int]
     scale_down_group: str | None = None
 
 
@@ -102,25 +103,36 @@ async def authorize(connection: AsyncConnection, identity: Identity, timeout_s: 
     return channel
 
 
-async def introduce(connection: AsyncConnection, identity: Identity, timeout_s: float) -> None:
-    """Say who we are.
+async def introduce(
+    connection: AsyncConnection, identity: Identity, timeout_s: float, said: int | None = None
+) -> int:
+    """Say who we are; give the event id of that.
+
+    Args:
+        connection: to the other broker.
+        identity: ours.
+        timeout_s: for its answer.
+        said: the event id that it was told on an earlier connection, which is lost: it may have
+            taken us for gone, and a later one is needed. None before the first.
 
     Raises:
         BrokerRefused: the other broker has other credentials of its cluster.
         ClientError: the connection is lost, or the answer did not come in time.
     """
     channel = await authorize(connection, identity, timeout_s)
+    event_id = identity.event_id_after(said)
     channel.post(
         NodeAnnounce(
             node_id=identity.node_id,
             backup_group_name=None,
             backup=False,
-            current_event_id=identity.now_ms(),
+            current_event_id=event_id,
             connector=identity.connector,
             backup_connector=None,
             scale_down_group_name=identity.scale_down_group,
         )
     )
+    return event_id
 
 
 def _ignore(packet: Packet, size: int) -> None:

@@ -219,11 +219,15 @@ class PeerBridge(CoreBridge):
         self._on_client = on_client
         self.scaled_down_to: str | None = None
         self.is_left = self.is_other_node = False
+        # The event id that the peer was told last.
+        self._said: int | None = None
         self.lost_at_s: float | None = self._loop.time()
         self.sent_back_count = 0
 
     async def _prepare(self, link: Link) -> None:
-        await introduce(link.connection, self._identity, self._call_timeout_s)
+        self._said = await introduce(
+            link.connection, self._identity, self._call_timeout_s, self._said
+        )
         session = await link.connection.session(AckMode.PRE)
         found = await session.attribute("broker", "NodeID")
         if found != self.node_id:

@@ -144,7 +144,8 @@ class Seeking:
         )
         try:
             await connection.open_to(connector)
-            await introduce(connection, self._identity, self._config.call_timeout_ms / 1000)
+            timeout_s = self._config.call_timeout_ms / 1000
+            said = await introduce(connection, self._identity, timeout_s)
         except ClientError as error:
             connection.fail(NotConnected("not needed"))
             reason = str(error)
@@ -167,6 +168,9 @@ class Seeking:
                 self._lost(connection.node_id)
         finally:
             connection.fail(NotConnected("found"))
+            if place not in self._own and not self._is_found(connector):
+                # It takes us for gone: what is said next has to be later.
+                self._identity.event_id_after(said)
 
     async def _stay(self, connector: TransportConfiguration, connection: AsyncConnection) -> None:
         """Keep a connection until the member's bridge has its own: else the member would go."""

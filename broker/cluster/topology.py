@@ -53,6 +53,7 @@ class ClusterTopology:
         # On which connections each peer has announced itself.
         self._announced: dict[str, dict[Hashable, None]] = {}
         self._has_told_copy = False
+        self._has_introduced = False
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -159,14 +160,33 @@ class ClusterTopology:
 
     # --- what is told -------------------------------------------------------------------------
 
+    def event_id_after(self, said: int | None) -> int:
+        """Give the event id of this broker; see `Identity`.
+
+        It is the same for all that hear of it. Each new one is news, which every member tells on to
+        all others: one for each connection would make a mesh of n members tell n⁴ statements.
+        """
+        if said is not None and said >= self._event_id:
+            self.announce()
+        self._has_introduced = True
+        return self._event_id
+
+    def started_again(self) -> None:
+        """This broker has left its members, if it had any, and is about to join them."""
+        if self._has_introduced:
+            # They have taken it for gone.
+            self.announce()
+
+    @property
+    def _event_id(self) -> int:
+        known = self._topology.member(self.node_id)
+        return self._own.unique_event_id if known is None else known.unique_event_id
+
     def announce(self) -> None:
         """Tell all members of this broker once more, as if it had just come.
 
         That repairs what a member did not get (notification-interval, -attempts).
         """
-        known = self._topology.member(self.node_id)
-        event_id = self._now_ms()
-        if known is not None:
-            # A clock that was set back must not make the news old.
-            event_id = max(event_id, known.unique_event_id + 1)
+        # A clock that was set back must not make the news old.
+        event_id = max(self._now_ms(), self._event_id + 1)
         self._merge(replace(self._own, unique_event_id=event_id))

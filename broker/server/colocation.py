@@ -122,7 +122,7 @@ class Colocation:
                 None if own is None else told_connector(own),
                 security.cluster_user,
                 security.cluster_password,
-                self._environment.clock.now_ms,
+                topology.event_id_after,
             ),
             folders=Folders.of(self._config),
             environment=self._environment,

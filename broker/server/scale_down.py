@@ -140,7 +140,7 @@ class ScaleDown:
             None,
             cluster_user,
             cluster_password,
-            bridging.environment.clock.now_ms,
+            topology.event_id_after,
         )
         self._target: ScaleDownTarget | None = None
         self._connections = dict(cluster.connections)

@@ -10,6 +10,7 @@ import pytest
 
 from broker.bridges.core import bridge
 from broker.bridges.core.forwarding import Forwarding
+from broker.cluster.introduction import HeardTopology
 from broker.cluster.peer_bindings import PeerBindings
 from broker.cluster.told import ToldType
 from broker.routing.remote_bindings import RemoteQueueBinding
@@ -18,7 +19,7 @@ from tests.sim.mesh_case import MeshCase
 from tests.sim.test_bridges import AcknowledgesAtOnce
 
 SEEDS = 2
-SLOW_SEEDS = 200
+SLOW_SEEDS = 100
 SOAK_SEEDS = 20_000
 # Of more nodes than list each other: the rest is heard of.
 LARGER = 10
@@ -67,6 +68,21 @@ def test_a_case_is_its_text_and_happens_again():
     assert [str(MeshCase.parse(text)) for text in texts] == list(texts)
     hashes = [run_case(MeshCase.parse(texts[-1])).trace_hash for _ in range(2)]
     assert hashes[0] == hashes[1]
+
+
+def test_members_tell_each_other_of_a_member_once():
+    """In a mesh of n each of n members hears from n others of n members, and a little more."""
+    count = 0
+
+    def update(self, packet):
+        nonlocal count
+        count += 1
+        return updated(self, packet)
+
+    updated = HeardTopology.update
+    with mock.patch.object(HeardTopology, "update", update):
+        assert run_case(MeshCase(1, messages=2, is_calm=True)).problems == []
+    assert 5**2 < count < 4 * 5**3
 
 
 # --- planted -----------------------------------------------------------------------------------

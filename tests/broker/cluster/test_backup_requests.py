@@ -102,7 +102,7 @@ class Asking:
                 name="c", connector_ref="own", discovery_group_ref=None, static_connectors=None
             ),
             topology=self.topology,
-            identity=Identity(node_id, None, "peer", "secret", clock.now_ms),
+            identity=Identity(node_id, None, "peer", "secret", self.topology.event_id_after),
             folders=folders_of(folder),
             environment=Environment(),
         )

@@ -329,6 +329,21 @@ def test_what_changes_is_told_and_a_set_back_clock_makes_no_old_news():
     ]
 
 
+def test_a_broker_says_one_event_id_until_a_member_may_have_taken_it_for_gone():
+    told = []
+    topology = ToldTopology("own", connector(1), lambda: 1000)
+    topology.started_again()
+    topology.listen(told.append)
+    assert [topology.event_id_after(None), topology.event_id_after(None)] == [1000, 1000]
+    assert told == []
+
+    # The connections to two members are lost: one later id is enough for both.
+    assert [topology.event_id_after(1000), topology.event_id_after(1000)] == [1001, 1001]
+    topology.started_again()
+
+    assert told == [Member("own", 1001, connector(1)), Member("own", 1002, connector(1))]
+
+
 def test_each_cluster_connection_has_a_topology_with_its_own_connector():
     names = ("one", "two")
     manager = ClusterManager(
