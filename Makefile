@@ -11,7 +11,7 @@ VENV_FOR = @$(PYTHON) .ci/venv.py $(1) $(if $(filter file,$(origin PYTHON)),,--c
 PYTEST := $(PY) -m pytest
 QUICK := not slow and not soak and not interop
 # How much of the long runs (crash states, kills, model steps) is done: a share of the full length.
-EFFORT_ALL ?= 0.1
+EFFORT_ALL ?= 0.05
 # Tests side by side. The long ones wait for disks, servers and clocks, most of a soak.
 TEST_JOBS ?= 2
 ALL_JOBS ?= 3
@@ -79,7 +79,7 @@ test: venv build ## what a developer runs before a commit
 fresh: ## README's lines on a new Debian: make fresh SUITE=trixie (root and debootstrap are needed)
 	@.ci/fresh $(SUITE)
 
-test-all: venv-all build ## all of it: crash states, kills, fuzzing, Artemis; long runs at a tenth of their length
+test-all: venv-all build ## all of it: crash states, kills, fuzzing, Artemis; long runs at a twentieth of their length
 	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) $(call PARALLEL,$(ALL_JOBS))
 
 soak: venv-all build ## the long runs in full; figures at the end

@@ -201,7 +201,13 @@ def test_sql(environment):
             assert f"pip install 'quiver-mq[{extra}]'" in said, url
 
 
-@pytest.mark.parametrize(("extra", "kind"), [("postgresql", "postgresql"), ("mysql", "mariadb")])
+@pytest.mark.parametrize(
+    ("extra", "kind"),
+    [
+        ("postgresql", "postgresql"),
+        pytest.param("mysql", "mariadb", marks=pytest.mark.soak),
+    ],
+)
 def test_a_database_with_its_driver(environment, new_database, extra, kind):
     place = new_database(kind)
 
@@ -212,7 +218,14 @@ def test_a_database_with_its_driver(environment, new_database, extra, kind):
     assert "records" in one.run("journal", "stat", place.jdbc_url or place.url)
 
 
-@pytest.mark.parametrize("extra", ["oracle", "db2", "mssql"])
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "oracle",
+        pytest.param("db2", marks=pytest.mark.soak),
+        pytest.param("mssql", marks=pytest.mark.soak),
+    ],
+)
 def test_a_database_that_is_not_there_is_told_by_its_driver(environment, extra):
     if extra != "oracle" and os.uname().machine != "x86_64":
         pytest.skip("this driver has wheels for x86-64")
@@ -250,6 +263,7 @@ def test_spark(environment):
     assert (spark.folder / "quiver.tar.gz").stat().st_size > 0
 
 
+@pytest.mark.soak
 def test_report(environment):
     if shutil.which("java") is None:
         pytest.skip("no Java here: install Debian's `default-jre-headless`")
@@ -309,7 +323,14 @@ def test_without_it_a_provider_of_jms_bridges_names_its_extra(environment):
         assert f"pip install 'quiver-mq[{extra}]'" in run_bridge(plain, extra)
 
 
-@pytest.mark.parametrize("extra", BRIDGES)
+@pytest.mark.parametrize(
+    "extra",
+    [
+        pytest.param("jms", marks=pytest.mark.soak),
+        "stomp",
+        "amqp",
+    ],
+)
 def test_a_provider_of_jms_bridges(environment, extra):
     if extra == "jms":
         skip_without_jvm()

@@ -44,6 +44,7 @@ def test_each_message_is_relayed_once_over_restarts(tmp_path, effort):
     assert interrupted >= 1
 
 
+@pytest.mark.soak  # tests/pipeline/test_broker_outages.py kills brokers in each run
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
