@@ -12,8 +12,8 @@ PYTEST := $(PY) -m pytest
 QUICK := not slow and not soak and not interop
 # How much of the long runs (crash states, kills, model steps) is done: a share of the full length.
 EFFORT_ALL ?= 0.05
-# Tests side by side. The long ones wait for disks, servers and clocks, most of a soak.
-TEST_JOBS ?= 2
+# Tests side by side. All wait for disks, servers and clocks about half of their time, a soak longer.
+TEST_JOBS ?= 3
 ALL_JOBS ?= 3
 # Of Debian, for `make fresh`.
 SUITE ?= bookworm

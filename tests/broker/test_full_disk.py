@@ -103,8 +103,15 @@ def go_on(client):
     raise AssertionError("no room came back")
 
 
-@pytest.mark.parametrize("max_messages", [-1, PAGED], ids=["journal", "pages"])
-@pytest.mark.parametrize("system", ["ext4", "tmpfs"])
+@pytest.mark.parametrize(
+    ("system", "max_messages"),
+    [
+        pytest.param("ext4", PAGED, id="ext4-pages"),
+        pytest.param("tmpfs", -1, id="tmpfs-journal"),
+        pytest.param("ext4", -1, id="ext4-journal", marks=pytest.mark.slow),
+        pytest.param("tmpfs", PAGED, id="tmpfs-pages", marks=pytest.mark.slow),
+    ],
+)
 def test_a_broker_starts_and_is_drained_with_zero_bytes_free(tmp_path, system, max_messages):
     with small_disk(system, tmp_path) as mount:
         drain_under_kills(mount, JournalType.ASYNCIO, max_messages)

@@ -42,7 +42,13 @@ def scrape(log):
         return answer.read().decode()
 
 
-@pytest.mark.parametrize("cluster", [(), CLUSTER], ids=["alone", "in a cluster"])
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        pytest.param((), id="alone", marks=pytest.mark.slow),
+        pytest.param(CLUSTER, id="in a cluster"),
+    ],
+)
 def test_a_backup_that_waits_costs_little(tmp_path, figures, cluster):
     pair = Pair(tmp_path, ("--data", str(tmp_path / "data"), *cluster), ())
     try:

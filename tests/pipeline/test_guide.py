@@ -38,7 +38,10 @@ def code_of(text):
     return re.sub(r"^ {4}", "", code, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("document", ["docs/guide/spark.md", "docs/guide/pipeline.md"])
+@pytest.mark.parametrize(
+    "document",
+    [pytest.param("docs/guide/spark.md", marks=pytest.mark.slow), "docs/guide/pipeline.md"],
+)
 def test_the_python_in_the_document_runs(
     document, spark, charts, golden, monkeypatch, tmp_path, capsys
 ):

@@ -89,6 +89,7 @@ def test_suggestion_names_both_parameters(bench, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_page_is_whole_and_fetches_nothing(bench, tmp_path):
     status, _, err = bench(*QUICK, "--html", "page.html")
 
