@@ -37,7 +37,7 @@ _MODES: Final = {
     SessionKind.AUTO: AckMode.AUTO,
     SessionKind.CLIENT: AckMode.CLIENT,
     SessionKind.TRANSACTED: AckMode.TRANSACTED,
-    SessionKind.TWO_PHASE: AckMode.XA,
+    SessionKind.TWO_PHASE: AckMode.XA_CLIENT,
 }
 # Acknowledgements of a batch are one packet, which is answered once they count.
 _CLIENT_ACKNOWLEDGES: Final[ClientSettings] = {"block_on_acknowledge": True, "ack_batch_size": 0}
