@@ -151,7 +151,7 @@ PLANTED = {
     ),
     "committed at the target alone, by recovery": (
         *(Coordinator, "recover", planted.recover_the_target_alone),
-        *("stranded", Case(6, (CORE, TWO_PHASE))),
+        *("duplicated", Case(6, (CORE, TWO_PHASE))),
     ),
     "decided without a sync": (
         *(DecisionLog, "_add", planted.add_without_sync),
