@@ -23,7 +23,7 @@ def numbers(root, log):
     return {int(path.name) for path in folder.glob("[0-9]*")} if folder.exists() else set()
 
 
-@pytest.mark.soak  # Before that test_broker_outages.py and test_stream_restarts.py do nearly as much.
+@pytest.mark.soak  # Else test_broker_outages.py and test_stream_restarts.py do nearly as much.
 @pytest.mark.slow
 @pytest.mark.timeout(7200)  # Each start of Spark takes a minute on a busy machine.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
