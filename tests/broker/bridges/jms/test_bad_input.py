@@ -249,7 +249,7 @@ def test_an_address_that_blocks_is_told_and_waited_for(tmp_path, way):
     with an_end() as source, an_end(options=full(AddressFullPolicy.BLOCK)) as target:
         source.create("q")
         target.create("q")
-        sent = [f"{number} {'x' * 1000}" for number in range(1600)]
+        sent = [f"{number} {'x' * 5000}" for number in range(1600)]
         source.send("q", *sent)
 
         with bridge(source, target, max_batch_size=400, **parameters_of(way, tmp_path)) as moving:
