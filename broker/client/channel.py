@@ -2,7 +2,8 @@
 
 Rules:
 - A request without a correlation id is answered in turn, so one at a time is under way and the rest
-  wait here. Sends and commits have a correlation id (versions from 130 on) and overlap freely.
+  wait here. Sends and commits have a correlation id (versions from 130 on) and overlap freely. So
+  do requests of callers that give everything up with the connection: answers come in their order.
 - With a confirmation window, everything counted is kept until the broker confirms it, and sent
   again when the session is taken up on another connection (`reattach`). So is what was posted
   meanwhile.
@@ -77,6 +78,8 @@ class Channel:
         self._on_packet = on_packet
         self._window = confirmation_window
         self._calls: deque[_Call] = deque()
+        # How many of those were sent, from the first one on.
+        self._asked = 0
         self._correlated: dict[int, Reply[Packet]] = {}
         self._next_correlation = 0
         self._kept: deque[bytes] = deque()
@@ -95,6 +98,8 @@ class Channel:
         packet: Packet,
         expected: type[Packet] = NullResponse,
         reply: Reply[Packet] | None = None,
+        *,
+        ahead: bool = False,
     ) -> Reply[Packet]:
         """Send a request; give its answer, which is of the `expected` class or an error.
 
@@ -102,11 +107,13 @@ class Channel:
             packet: the request.
             expected: what answers it.
             reply: takes the answer; None makes one.
+            ahead: do not wait for earlier answers, unless a request before it does.
         """
         if reply is None:
             reply = Reply()
         self._calls.append(_Call(packet, expected, reply))
-        if len(self._calls) == 1:
+        if not self._asked or (ahead and self._asked == len(self._calls) - 1):
+            self._asked += 1
             self._write(packet)
         return reply
 
@@ -184,7 +191,9 @@ class Channel:
         if not isinstance(packet, ExceptionResponse) and not isinstance(packet, call.expected):
             return isinstance(packet, NullResponse)
         self._calls.popleft()
-        if self._calls:
+        self._asked -= 1
+        if self._calls and not self._asked:
+            self._asked = 1
             self._write(self._calls[0].packet)
         self._finish(call.reply, packet)
         return True
@@ -232,6 +241,7 @@ class Channel:
         """The session begins anew: callers that wait for an answer get this error."""
         waiting = [call.reply for call in self._calls] + list(self._correlated.values())
         self._calls.clear()
+        self._asked = 0
         self._correlated.clear()
         self._kept.clear()
         self._first_kept = 0

@@ -62,9 +62,12 @@ class AckMode(Enum):
     """The commit of the session's transaction, which its sends are part of too."""
     XA = "xa"
     """The same, of a distributed transaction."""
+    XA_CLIENT = "xa-client"
+    """The same, but for what the application has not acknowledged: a message and all before it."""
 
 
-_TRANSACTIONAL: Final = (AckMode.TRANSACTED, AckMode.XA)
+_DISTRIBUTED: Final = (AckMode.XA, AckMode.XA_CLIENT)
+_TRANSACTIONAL: Final = (AckMode.TRANSACTED, *_DISTRIBUTED)
 
 
 class SessionState:
@@ -121,7 +124,7 @@ class SessionState:
             username=self.options.user,
             password=self.options.password,
             min_large_message_size=self.options.min_large_message_size,
-            xa=self.mode is AckMode.XA,
+            xa=self.mode in _DISTRIBUTED,
             auto_commit_sends=not self.is_transacted,
             auto_commit_acks=not self.is_transacted,
             window_size=self.options.confirmation_window_size,

@@ -118,7 +118,10 @@ def test_a_broker_starts_and_is_drained_with_zero_bytes_free(tmp_path, system, m
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("max_messages", [-1, PAGED], ids=["journal", "pages"])
+@pytest.mark.parametrize(
+    "max_messages",
+    [pytest.param(-1, id="journal", marks=pytest.mark.soak), pytest.param(PAGED, id="pages")],
+)
 @pytest.mark.parametrize(("system", "kind"), SYSTEMS_AND_KINDS)
 def test_a_broker_of_any_kind_of_io_is_drained(tmp_path, system, kind, max_messages):
     with small_disk(system, tmp_path) as mount:

@@ -205,7 +205,9 @@ def test_never_two_holders(brokers, database, tmp_path, effort, clock):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
+@pytest.mark.parametrize(
+    "database", ["postgresql", pytest.param("mariadb", marks=pytest.mark.soak)], indirect=True
+)
 def test_a_holder_that_only_looks_is_caught(brokers, database, tmp_path):
     """The planted bug: without the fence the same torment leaves what the checks look for."""
     for seed in range(10):

@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from broker.bridges.jms.core.batch_sender import CoreBatchSender
+from broker.bridges.jms.core.branches import CoreBranchSender
 from broker.bridges.jms.core.session import _CoreSender
 from pipeline.cli.exit_status import run
 from pipeline.cli.main import pipeline as commands
@@ -163,6 +164,7 @@ def test_what_is_planted_is_found(tmp_path, capsys, monkeypatch):
     """JMS bridges drop one message and send another twice; clients do so to the core bridge."""
     lost, doubled = "3", "4"
     send, send_batch = _CoreSender.send, CoreBatchSender.send_batch
+    send_branch = CoreBranchSender.send_branch
 
     def wrong_ones(messages):
         for message in messages:
@@ -184,6 +186,9 @@ def test_what_is_planted_is_found(tmp_path, capsys, monkeypatch):
         else:
             done(None)
 
+    def wrong_branch(self, xid, messages, done):
+        send_branch(self, xid, list(wrong_ones(messages)), done)
+
     def meddle(sides):
         with sides.session("source") as session:
             found = {one.content: one for one in session.browse(sides.queues[CORE])}
@@ -195,6 +200,7 @@ def test_what_is_planted_is_found(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(_CoreSender, "send", wrong)
     monkeypatch.setattr(CoreBatchSender, "send_batch", wrong_batch)
+    monkeypatch.setattr(CoreBranchSender, "send_branch", wrong_branch)
     with contextlib.ExitStack() as stack:
         counted, _ = moved(tmp_path, stack, PLANTED, before=meddle)
 

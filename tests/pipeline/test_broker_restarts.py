@@ -23,6 +23,7 @@ def numbers(root, log):
     return {int(path.name) for path in folder.glob("[0-9]*")} if folder.exists() else set()
 
 
+@pytest.mark.soak  # Else test_broker_outages.py and test_stream_restarts.py do nearly as much.
 @pytest.mark.slow
 @pytest.mark.timeout(7200)  # Each start of Spark takes a minute on a busy machine.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -44,7 +45,7 @@ def test_each_message_is_relayed_once_over_restarts(tmp_path, effort):
     assert interrupted >= 1
 
 
-@pytest.mark.soak  # tests/pipeline/test_broker_outages.py kills brokers in each run
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

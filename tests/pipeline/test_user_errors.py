@@ -168,7 +168,7 @@ def test_what_answers_and_is_no_master_is_told_in_a_line(golden):
     ("words", "status", "count"),
     [
         (["--what", "bindings", "broker_basic"], 0, 0),
-        (["--what", "journal", "corrupt_tx_middle"], 1, 1),
+        pytest.param(["--what", "journal", "corrupt_tx_middle"], 1, 1, marks=pytest.mark.soak),
         (["--what", "journal", "broker_basic", "--master", "nowhere"], 2, 1),
     ],
 )

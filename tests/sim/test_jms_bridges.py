@@ -9,9 +9,10 @@ from unittest import mock
 
 import pytest
 
-from broker.bridges.jms import connecting, coordinator, duplicate_ids, pipelined
+from broker.bridges.jms import connecting, duplicate_ids, pipelined
 from broker.bridges.jms.coordinator import Coordinator
 from broker.bridges.jms.decision_log import DecisionLog
+from broker.bridges.jms.pipelined_two_phase import PipelinedTwoPhase
 from broker.client.channel import Channel
 from tests.broker.bridges.jms import planted
 from tests.sim.bridge_cases import (
@@ -141,16 +142,16 @@ PLANTED = {
         *("duplicated", Case(1, BY_IDS, messages=60, cache=2)),
     ),
     "committed at the source alone": (
-        *(coordinator, "commit_branches", planted.commit_the_source_alone),
+        *(PipelinedTwoPhase, "_commit", planted.commit_the_source_alone),
         *("lost", Case(1, BY_TWO_PHASES)),
     ),
     "committed at the target alone": (
-        *(coordinator, "commit_branches", planted.commit_the_target_alone),
+        *(PipelinedTwoPhase, "_commit", planted.commit_the_target_alone),
         *("stranded", Case(1, BY_TWO_PHASES, messages=FEW)),
     ),
     "committed at the target alone, by recovery": (
         *(Coordinator, "recover", planted.recover_the_target_alone),
-        *("stranded", Case(6, (CORE, TWO_PHASE))),
+        *("duplicated", Case(6, (CORE, TWO_PHASE))),
     ),
     "decided without a sync": (
         *(DecisionLog, "_add", planted.add_without_sync),

@@ -27,11 +27,13 @@ have it later:
 
 recover() runs whenever both sides have been connected to, and again while the bridge runs, as long
 as something may still turn up. What is prepared is in the lists of the brokers, and so found by any
-later one.
+later one. It leaves alone what is on its way (`pipelined_two_phase.py`): several transactions at
+once, each in the order above, decided in the order of their batches.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -169,46 +171,71 @@ class Coordinator:
         name: of the bridge.
         clock: for how long it is that a side was told first.
         recovered: what recoveries did so far.
+        on_their_way: transactions that a transfer will end; recovery ends all others.
     """
 
     decisions: DecisionLog
     name: str
     clock: Clock
     recovered: Recovered = field(default_factory=Recovered)
+    on_their_way: set[bytes] = field(default_factory=set)
     # Undecided transactions that both sides were told to roll back, and one did not know.
     _doubtful: dict[bytes, _Doubtful] = field(default_factory=dict)
     # Decided ones that both sides were told to commit, and one did not know; the oldest first.
     _kept: dict[bytes, None] = field(default_factory=dict)
     _failure: JournalError | None = None
+    # Held while decisions are written.
+    _deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def in_doubt(self) -> int:
-        """How many transactions are decided, and a side has not heard of it."""
-        return sum(one not in self._kept for one in self.decisions.decided)
+        """How many transactions are decided, not on their way, and unknown to a side."""
+        known = self._kept.keys() | self.on_their_way
+        return sum(one not in known for one in self.decisions.decided)
 
     async def begin(self, resources: Mapping[Role, TwoPhaseSession]) -> CoordinatedTransaction:
         """Begin a transaction; see `TransactionManager`."""
+        transaction = await self.new_transaction()
+        for role in (Role.TARGET, Role.SOURCE):
+            await resources[role].xa_start(branch(role, transaction))
+        return CoordinatedTransaction(self, resources, transaction)
+
+    async def new_transaction(self, spare: int = 0) -> bytes:
+        """Give the global id of a transaction that may begin now.
+
+        Args:
+            spare: how many more may soon be asked for.
+
+        Raises:
+            BridgeError: the log has no room.
+            BridgeConfigError: the log has failed.
+        """
         self._check()
         try:
-            transaction = await self.decisions.begin(self.name)
+            return await self.decisions.begin(self.name, spare)
         except JournalFull as error:
             raise BridgeError(f"the transaction log has no room: {error}") from error
         except JournalError as error:
             self._failure = error
             self._check()
             raise
-        for role in (Role.TARGET, Role.SOURCE):
-            await resources[role].xa_start(branch(role, transaction))
-        return CoordinatedTransaction(self, resources, transaction)
 
     async def recover(self, resources: Mapping[Role, TwoPhaseSession]) -> float | None:
         """End what earlier connections have left; see `TransactionManager`."""
         self._check()
+        async with self._deciding:
+            # A transfer that was given up may still be at it.
+            pass
+        # Those of now, too: some may end meanwhile.
+        before = frozenset(self.on_their_way)
         prepared = await self._prepared(resources)
         for transaction in {**dict.fromkeys(self.decisions.undecided), **prepared}:
-            if not self.decisions.is_decided(transaction):
+            is_free = transaction not in before and transaction not in self.on_their_way
+            if is_free and not self.decisions.is_decided(transaction):
                 await self._recover_undecided(resources, transaction, transaction in prepared)
         for transaction in self.decisions.decided:
+            if transaction in self.on_their_way:
+                continue
             if transaction in prepared or transaction not in self._kept:
                 await self.commit(resources, transaction)
                 self.recovered.committed += 1
@@ -270,27 +297,32 @@ class Coordinator:
         """
         self._doubtful.pop(transaction, None)
         self._kept.pop(transaction, None)
+        self.on_their_way.discard(transaction)
         self.decisions.forget(transaction)
 
-    async def decide(self, transaction: bytes) -> None:
+    async def decide(self, *transactions: bytes) -> None:
         """Decide to commit.
 
+        Args:
+            transactions: global ids, one or more; prepared on both sides.
+
         Raises:
-            BridgeError: the log has no room; recovery rolls the transaction back.
+            BridgeError: the log has no room; recovery rolls back those that are not decided.
             InDoubtError: the log has failed; nothing is begun or decided any more.
         """
+        last = transactions[-1].hex()
         try:
-            await self.decisions.decide(transaction)
+            async with self._deciding:
+                await self.decisions.decide(*transactions)
         except JournalFull as error:
             raise BridgeError(
-                f"transaction {transaction.hex()} is rolled back: the transaction log has no room: "
-                f"{error}"
+                f"transaction {last} is rolled back: the transaction log has no room: {error}"
             ) from error
         except JournalError as error:
             self._failure = error
             raise InDoubtError(
-                f"transaction {transaction.hex()}: the transaction log has failed; whether it is "
-                f"decided shows when the bridge is started again: {error}"
+                f"transaction {last}: the transaction log has failed; whether it is decided shows "
+                f"when the bridge is started again: {error}"
             ) from error
 
     def _check(self) -> None:

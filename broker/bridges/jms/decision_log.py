@@ -9,7 +9,7 @@ and so is what has no record at all (presumed abort).
 
 A transaction has its record before any broker hears of it: a branch that has ended and is not
 prepared is in no list of a broker, and holds messages. The record of the next one goes with the
-decision about this one, so that it costs no sync of its own.
+decision about this one, so that it costs no sync of its own. So do as many as are decided at once.
 
 Durability: `begin()` and `decide()` return once their records would survive a power failure.
 Nothing else waits: a record that is still there after a crash is told once more, which changes
@@ -20,9 +20,11 @@ Thread: the bridge's event loop; the store blocks threads of the loop's executor
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from broker.bridges.jms.errors import BridgeError
+from journal.errors import JournalFull
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,8 +62,8 @@ class DecisionLog:
         self.identity = b""
         # By user type, global transaction ids and their records.
         self._records: dict[int, dict[bytes, int]] = {BEGUN: {}, COMMIT: {}}
-        # Has its record, and no broker has heard of it yet.
-        self._next: bytes | None = None
+        # Have their records, and no broker has heard of them yet.
+        self._spare: deque[bytes] = deque()
         self._next_id = 1
         self._next_sequence = 1
 
@@ -100,23 +102,26 @@ class DecisionLog:
         sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
         return self.identity + sequence.to_bytes(_SEQUENCE_SIZE, "big") + name
 
-    async def begin(self, name: str) -> bytes:
+    async def begin(self, name: str, spare: int = 0) -> bytes:
         """Give the global id of a new transaction: at most 64 bytes, as the XA standard says.
 
         Returns once a restart would find that it may have begun.
 
         Args:
             name: of the bridge, for operators.
+            spare: how many more to record, for later calls, where this one records any.
 
         Raises:
             JournalFull: there is no room; nothing has begun, and the log goes on.
             JournalError: the log has failed.
         """
-        transaction, self._next = self._next, None
-        if transaction is None or transaction[PREFIX_SIZE:] != name.encode():
-            transaction = self._new_transaction(name.encode())
-            await self._add((BEGUN, transaction))
-        return transaction
+        if self._spare and self._spare[0][PREFIX_SIZE:] != name.encode():
+            self._spare.clear()
+        if not self._spare:
+            made = [self._new_transaction(name.encode()) for _ in range(1 + spare)]
+            await self._add(*((BEGUN, one) for one in made))
+            self._spare.extend(made)
+        return self._spare.popleft()
 
     async def _add(self, *records: tuple[int, bytes]) -> None:
         """Append records, by user type and global id; return once they are durable.
@@ -128,10 +133,18 @@ class DecisionLog:
         added: list[tuple[int, bytes, int]] = []
 
         def add() -> None:
-            for record_id, (user_type, transaction) in zip(ids, records, strict=True):
-                # Synced in their order: the last one says so for all.
-                self._store.add(record_id, user_type, transaction, sync=record_id == last)
-                added.append((user_type, transaction, record_id))
+            ticket = None
+            try:
+                for record_id, (user_type, transaction) in zip(ids, records, strict=True):
+                    # Synced in their order: the last one says so for all.
+                    is_last = record_id == last
+                    ticket = self._store.add(record_id, user_type, transaction, sync=is_last)
+                    added.append((user_type, transaction, record_id))
+            except JournalFull:
+                # Those before it count: what is told of them must be durable.
+                if ticket is not None:
+                    self._store.wait(ticket)
+                raise
 
         writing = asyncio.ensure_future(asyncio.to_thread(add))
         try:
@@ -160,30 +173,30 @@ class DecisionLog:
     @property
     def undecided(self) -> tuple[bytes, ...]:
         """The transactions that may have begun, and are neither decided nor forgotten."""
-        decided = self._records[COMMIT]
-        return tuple(
-            one for one in self._records[BEGUN] if one not in decided and one != self._next
-        )
+        others = {*self._records[COMMIT], *self._spare}
+        return tuple(one for one in self._records[BEGUN] if one not in others)
 
-    async def decide(self, transaction: bytes) -> None:
+    async def decide(self, *transactions: bytes) -> None:
         """Decide to commit; returns once that is durable.
 
         Args:
-            transaction: global id; prepared on both sides.
+            transactions: global ids, one or more; prepared on both sides.
 
         Raises:
-            BridgeError: it is decided already.
-            JournalFull: there is no room; it is not decided, and the log goes on.
-            JournalError: whether it is decided shows when the log is opened again.
+            BridgeError: one is decided already.
+            JournalFull: there is no room for all; `is_decided` tells which are. The log goes on.
+            JournalError: whether they are decided shows when the log is opened again.
         """
-        if self.is_decided(transaction):
-            raise BridgeError(f"transaction {transaction.hex()} is decided already")
-        if self._next is not None:
-            await self._add((COMMIT, transaction))
-            return
-        following = self._new_transaction(transaction[PREFIX_SIZE:])
-        await self._add((BEGUN, following), (COMMIT, transaction))
-        self._next = following
+        for one in transactions:
+            if self.is_decided(one):
+                raise BridgeError(f"transaction {one.hex()} is decided already")
+        name = transactions[0][PREFIX_SIZE:]
+        missing = max(0, len(transactions) - len(self._spare))
+        following = [self._new_transaction(name) for _ in range(missing)]
+        await self._add(
+            *((BEGUN, one) for one in following), *((COMMIT, one) for one in transactions)
+        )
+        self._spare.extend(following)
 
     def forget(self, transaction: bytes) -> None:
         """It has ended on both sides, for certain.
@@ -199,10 +212,10 @@ class DecisionLog:
 
     def close(self) -> None:
         """Give the store up. Idempotent."""
-        following, self._next = self._next, None
+        spare, self._spare = self._spare, deque()
         try:
-            if following is not None:
+            for one in spare:
                 # No broker has heard of it.
-                self.forget(following)
+                self.forget(one)
         finally:
             self._store.close()

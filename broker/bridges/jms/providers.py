@@ -286,6 +286,73 @@ class TwoPhaseSession(Session, Protocol):
         """Give the branches that are prepared."""
 
 
+class BranchSender(Protocol):
+    """Sends batches without waiting, each in a branch of its own, in the order of the calls."""
+
+    def send_branch(self, xid: Xid, messages: Sequence[JMSMessage], done: Done) -> None:
+        """Begin a branch, send a batch in it, end and prepare it.
+
+        Args:
+            xid: of the branch.
+            messages: one or more; the caller's again once `done` is called.
+            done: with None once it is prepared. An error says nothing of later ones, of which none
+                must be decided.
+        """
+
+    def commit_branch(self, xid: Xid, done: Done) -> None:
+        """Commit a branch, whatever later ones wait for.
+
+        Args:
+            xid: of a prepared one.
+            done: with None once that is durable.
+        """
+
+
+@runtime_checkable
+class BranchReceiver(BatchReceiver, Protocol):
+    """Receives outside of any branch, and acknowledges in one later."""
+
+    def take_branch(self, xid: Xid, message: JMSMessage, done: Done) -> None:
+        """Begin a branch, acknowledge a message and all before it in it, end and prepare it.
+
+        Args:
+            xid: of the branch.
+            message: of this receiver.
+            done: with None once it is prepared.
+        """
+
+    def commit_branch(self, xid: Xid, done: Done) -> None:
+        """Commit a branch.
+
+        Args:
+            xid: of a prepared one.
+            done: with None once that is durable.
+        """
+
+
+@runtime_checkable
+class BranchSession(TwoPhaseSession, Protocol):
+    """A session that has several branches on their way at once; a provider may do without it."""
+
+    async def branch_sender(self, destination: Destination) -> BranchSender | None:
+        """Give what sends there; None where a setting of the provider does not let it.
+
+        Args:
+            destination: where to.
+        """
+
+    async def branch_receiver(
+        self, destination: Destination, selector: str | None, subscription: Subscription | None
+    ) -> BranchReceiver:
+        """Begin to receive; see `Session.receiver`.
+
+        Args:
+            destination: from where.
+            selector: only messages for which it holds; None is all.
+            subscription: durable, if the destination is a topic.
+        """
+
+
 class Connection(Protocol):
     """A connection to one provider."""
 

@@ -12,8 +12,8 @@
 If a step fails, the bridge closes both connections: what was not acknowledged comes again, with the
 same duplicate id. Nothing is retried within a connection, since its outcome there is not known.
 
-Each batch is moved to its end here before the next is received. Where both sides can do more,
-SEND_LAST, ACKNOWLEDGE_LAST and DUPLICATE_IDS are those of pipelined.py, with the same order.
+Each batch is moved to its end here before the next is received. Where both sides can do more, the
+modes are those of pipelined.py and pipelined_two_phase.py, with the same order; but for LOCAL.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from broker.bridges.jms.coordinator import Coordinator
 from broker.bridges.jms.duplicate_ids import give_ids
 from broker.bridges.jms.errors import BridgeConfigError
 from broker.bridges.jms.mode import Mode
 from broker.bridges.jms.pipelined import PipelinedAcknowledgeLast, PipelinedSendLast
+from broker.bridges.jms.pipelined_two_phase import PipelinedTwoPhase
 from broker.bridges.jms.providers import (
     BatchReceiver,
     BatchSession,
@@ -148,7 +150,7 @@ async def open_transfer(
                 "ONCE_AND_ONLY_ONCE by two-phase commit needs a transaction_manager or a "
                 "transaction_log"
             )
-        return await _TwoPhase.open(ends, transactions)
+        return await _open_two_phase(ends, transactions)
     is_transacted = mode is not Mode.DUPLICATE_IDS and batch_size > 1
     # In a transaction of the target a known id would undo the whole batch, while a send of its own
     # is dropped alone.
@@ -175,6 +177,22 @@ async def open_transfer(
         is_transacted=is_transacted,
     )
     return _SendLast(sides) if mode is Mode.SEND_LAST else _AcknowledgeLast(sides, node_id)
+
+
+async def _open_two_phase(ends: Ends, manager: TransactionManager) -> _TwoPhase | PipelinedTwoPhase:
+    """Open both sessions, and end what an earlier connection has left."""
+    target = await ends.target.session(SessionKind.TWO_PHASE)
+    source = await ends.source.session(SessionKind.TWO_PHASE)
+    assert isinstance(source, TwoPhaseSession), "its capabilities say so"
+    assert isinstance(target, TwoPhaseSession), "its capabilities say so"
+    resources = {Role.SOURCE: source, Role.TARGET: target}
+    wait_s = await manager.recover(resources)
+    if isinstance(manager, Coordinator):
+        made = await PipelinedTwoPhase.open(ends, manager, resources, wait_s)
+        if made is not None:
+            return made
+    sender = await target.sender(ends.target_destination)
+    return _TwoPhase(source, await ends.receiver(source), target, sender, manager, wait_s)
 
 
 class _OneAtATime:
@@ -280,6 +298,7 @@ class _TwoPhase(_OneAtATime):
         target: TwoPhaseSession,
         sender: Sender,
         manager: TransactionManager,
+        recover_s: float | None,
     ) -> None:
         self.source_session: Session = source
         self.receiver = receiver
@@ -290,19 +309,7 @@ class _TwoPhase(_OneAtATime):
         self._begun_s = 0.0
         # When something may have turned up that an earlier connection has left.
         self._recover_s = math.inf
-
-    @classmethod
-    async def open(cls, ends: Ends, manager: TransactionManager) -> _TwoPhase:
-        """Open both sessions, and end what an earlier connection has left."""
-        target = await ends.target.session(SessionKind.TWO_PHASE)
-        source = await ends.source.session(SessionKind.TWO_PHASE)
-        assert isinstance(source, TwoPhaseSession), "its capabilities say so"
-        assert isinstance(target, TwoPhaseSession), "its capabilities say so"
-        wait_s = await manager.recover({Role.SOURCE: source, Role.TARGET: target})
-        sender = await target.sender(ends.target_destination)
-        made = cls(source, await ends.receiver(source), target, sender, manager)
-        made._recover_behind(wait_s)
-        return made
+        self._recover_behind(recover_s)
 
     def _recover_behind(self, wait_s: float | None) -> None:
         now_s = asyncio.get_running_loop().time()

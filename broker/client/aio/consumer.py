@@ -272,6 +272,20 @@ class AsyncConsumer(AsyncBlock):
         else:
             await self._count(received, self._calls.state.options.ack_batch_size)
 
+    def acknowledge_ahead(self, received: AsyncReceived) -> None:
+        """Acknowledge all up to it without waiting; a refusal shows where the transaction ends.
+
+        Nothing is done where it was acknowledged before, or where its session was lost.
+
+        Args:
+            received: of this consumer, in a session with a transaction.
+        """
+        if received.number > self._acknowledged:
+            received.discard_body()
+            self._acknowledged = received.number
+            self._unacknowledged = received
+            self.flush_acknowledgements()
+
     async def _acknowledge_automatically(self, received: AsyncReceived) -> None:
         if self._state.request.browse_only:
             return

@@ -55,6 +55,40 @@ def test_calls_without_a_correlation_go_one_at_a_time(link):
     assert isinstance(second.error, QueueMissing)
 
 
+def test_calls_ahead_of_earlier_answers_are_answered_in_their_order(link):
+    channel = channel_on(link)
+
+    first = channel.call(QueueQuery("a"), QueueQueryResponse, ahead=True)
+    second = channel.call(DeleteQueue("b"), ahead=True)
+    waiting = channel.call(DeleteQueue("c"))
+    behind = channel.call(DeleteQueue("d"), ahead=True)
+    assert link.packets == [QueueQuery("a"), DeleteQueue("b")]
+
+    channel.receive(QueueQueryResponse(True), 50)
+    channel.receive(ExceptionResponse(100, "none", -1), 50)
+    assert (first.result().exists, type(second.error)) == (True, QueueMissing)
+    # One that waits for those before it keeps those behind it, too.
+    assert link.packets[2:] == [DeleteQueue("c")]
+    channel.receive(NullResponse(), 20)
+    assert link.packets[3:] == [DeleteQueue("d")]
+    channel.receive(NullResponse(), 20)
+    assert [waiting.error, behind.error] == [None, None]
+    assert not channel.is_waiting
+
+
+def test_calls_ahead_end_with_the_session(link):
+    channel = channel_on(link)
+    lost = [channel.call(DeleteQueue(name), ahead=True) for name in "ab"]
+
+    channel.interrupt(CallInterrupted("lost"))
+    after = channel.call(DeleteQueue("c"))
+    channel.receive(NullResponse(), 20)
+
+    assert [type(one.error) for one in lost] == [CallInterrupted] * 2
+    assert after.is_done
+    assert len(link.packets) == 3
+
+
 def test_correlated_calls_overlap_and_are_answered_in_any_order(link):
     channel = channel_on(link)
 

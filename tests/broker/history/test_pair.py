@@ -85,7 +85,16 @@ def run(service, lives, figures, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("service", ["files", "sqlite", "postgresql", "mariadb"], indirect=True)
+@pytest.mark.parametrize(
+    "service",
+    [
+        "files",
+        "postgresql",
+        pytest.param("sqlite", marks=pytest.mark.soak),
+        pytest.param("mariadb", marks=pytest.mark.soak),
+    ],
+    indirect=True,
+)
 def test_a_pair_loses_and_doubles_nothing(service, effort, figures, request):
     lives = min(MOST_LIVES, effort(LIVES, least=LEAST_LIVES))
 

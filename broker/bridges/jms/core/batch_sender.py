@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from broker.model.routing_type import RoutingType
     from broker.protocols.core.packet import Packet
 
-__all__ = ["CoreBatchSender"]
+__all__ = ["CoreBatchSender", "Link", "StreamedPart"]
 
 
 @dataclass(slots=True)
-class _Link:
+class Link:
+    """What a `Sending` goes over."""
+
     connection: AsyncConnection
     session: AsyncSession
 
@@ -66,7 +68,7 @@ class _OfBatch(Sent):
         self.batch = batch
 
 
-class _StreamedPart:
+class StreamedPart:
     """A body that is read from a stream; see `broker.bridges.core.sending.Body`."""
 
     def __init__(self, stream: StreamedBody) -> None:
@@ -75,6 +77,7 @@ class _StreamedPart:
         stream.seek(0)
 
     async def read(self, offset: int, size: int) -> bytes:
+        """Give the next part."""
         return self._stream.read(size)
 
     def close(self) -> None:
@@ -112,7 +115,7 @@ class CoreBatchSender:
         self._sent_count = 0
         self._failure: Exception | None = None
         self._sending = Sending(
-            _Link(connection, session),
+            Link(connection, session),
             on_answer=self._answered,
             on_failed=self.fail,
             on_room=_nothing,
@@ -132,7 +135,7 @@ class CoreBatchSender:
             except Exception as error:  # noqa: BLE001 - its provider reads the body only now.
                 self.fail(error)
                 return
-            body = None if message.stream is None else _StreamedPart(message.stream)
+            body = None if message.stream is None else StreamedPart(message.stream)
             self._sent_count += 1
             self._sending.put(_OfBatch(made, self._sent_count, batch), made, body)
         if self._is_transacted:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from broker.bridges.jms.core.batch_sender import CoreBatchSender
-from broker.bridges.jms.core.conversion import ReceivedMessage, core_message, jms_message
+from broker.bridges.jms.core.branches import Branches, CoreBranchSender
+from broker.bridges.jms.core.conversion import core_message
 from broker.bridges.jms.core.message_ids import MessageIds
+from broker.bridges.jms.core.receiver import CoreBranchReceiver, CoreReceiver
 from broker.bridges.jms.errors import BridgeConfigError, ProviderError, XaError
 from broker.bridges.jms.providers import DestinationKind, SessionKind
 from broker.client.errors import DuplicateId, XaRefused
@@ -17,14 +18,13 @@ from broker.client.selectors import translate_selector
 from broker.model.routing_type import RoutingType
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable
 
     from broker.bridges.jms.message import JMSMessage
     from broker.bridges.jms.providers import Destination, Subscription
     from broker.client.aio.connection import AsyncConnection
     from broker.client.aio.consumer import AsyncConsumer
     from broker.client.aio.producer import AsyncProducer
-    from broker.client.aio.received import AsyncReceived
     from broker.client.aio.session import AsyncSession
     from broker.environment import Environment
     from broker.model.xid import Xid
@@ -60,8 +60,9 @@ class CoreSession:
         self._session = session
         self._ids = MessageIds(environment.ids, environment.clock)
         self._environment = environment
-        self._receivers: list[_CoreReceiver] = []
-        self._batch_senders: list[CoreBatchSender] = []
+        self._receivers: list[CoreReceiver] = []
+        # Told when the connection is lost.
+        self._ahead: list[CoreBatchSender | CoreBranchSender | Branches] = []
 
     def lost(self, error: Exception) -> None:
         """The connection is lost: batches have no outcome.
@@ -69,29 +70,47 @@ class CoreSession:
         Args:
             error: why.
         """
-        for sender in self._batch_senders:
-            sender.fail(error)
+        for one in self._ahead:
+            one.fail(error)
 
     # --- receiving ----------------------------------------------------------------------------
 
     async def receiver(
         self, destination: Destination, selector: str | None, subscription: Subscription | None
-    ) -> _CoreReceiver:
+    ) -> CoreReceiver:
         """Begin to receive; see `Session`.
 
         Raises:
             BridgeConfigError: the subscription exists with another topic or selector.
             QueueMissing: the queue does not exist; the bridge tries again.
         """
-        if destination.kind is DestinationKind.QUEUE:
-            queue = destination.name
-            consumer = await self._session.consumer(queue, selector)
-        else:
-            queue = await self._subscribe(destination, selector, subscription)
-            consumer = await self._session.consumer(queue)
-        made = _CoreReceiver(consumer, queue, self._kind)
+        consumer, queue = await self._consumer(destination, selector, subscription)
+        made = CoreReceiver(consumer, queue, self._kind)
         self._receivers.append(made)
         return made
+
+    async def branch_receiver(
+        self, destination: Destination, selector: str | None, subscription: Subscription | None
+    ) -> CoreBranchReceiver:
+        """Begin to receive outside of any branch; see `BranchSession`.
+
+        Raises:
+            BridgeConfigError: as receiver().
+            QueueMissing: likewise.
+        """
+        consumer, queue = await self._consumer(destination, selector, subscription)
+        branches = Branches(self._session.state)
+        self._ahead.append(branches)
+        return CoreBranchReceiver(consumer, queue, branches)
+
+    async def _consumer(
+        self, destination: Destination, selector: str | None, subscription: Subscription | None
+    ) -> tuple[AsyncConsumer, str]:
+        """Give a consumer, and what its queue is called."""
+        if destination.kind is DestinationKind.QUEUE:
+            return await self._session.consumer(destination.name, selector), destination.name
+        queue = await self._subscribe(destination, selector, subscription)
+        return await self._session.consumer(queue), queue
 
     async def _subscribe(
         self, topic: Destination, selector: str | None, subscription: Subscription | None
@@ -163,8 +182,7 @@ class CoreSession:
         Raises:
             ProviderError: as sender().
         """
-        options = self._session.state.options
-        if options.compress_large_message or options.auto_group or options.group_id is not None:
+        if self._needs_a_producer():
             return None
         await self._make_sure(destination)
         made = CoreBatchSender(
@@ -175,8 +193,33 @@ class CoreSession:
             self._ids,
             is_transacted=self._kind is SessionKind.TRANSACTED,
         )
-        self._batch_senders.append(made)
+        self._ahead.append(made)
         return made
+
+    async def branch_sender(self, destination: Destination) -> CoreBranchSender | None:
+        """Give what sends batches there, each in a branch of its own; see `BranchSession`.
+
+        None where batch_sender() gives None.
+
+        Raises:
+            ProviderError: as sender().
+        """
+        if self._needs_a_producer():
+            return None
+        await self._make_sure(destination)
+        made = CoreBranchSender(
+            self._connection,
+            self._session,
+            destination.name,
+            _ROUTING[destination.kind],
+            self._ids,
+        )
+        self._ahead.append(made)
+        return made
+
+    def _needs_a_producer(self) -> bool:
+        options = self._session.state.options
+        return options.compress_large_message or options.auto_group or options.group_id is not None
 
     async def _make_sure(self, destination: Destination) -> None:
         """As Artemis's JMS client does when a producer is made."""
@@ -257,49 +300,6 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace(".", "\\.")
 
 
-class _CoreReceiver:
-    """Receives from one queue."""
-
-    def __init__(self, consumer: AsyncConsumer, queue: str, kind: SessionKind) -> None:
-        self._kind = kind
-        self._consumer = consumer
-        self._queue = queue.rpartition("::")[2].encode()
-        self._last: AsyncReceived | None = None
-        # Received and not given yet.
-        self._waiting: deque[AsyncReceived] = deque()
-
-    async def receive(self, timeout_s: float) -> JMSMessage | None:
-        """Give the next message; the body of a large one goes to a temporary file."""
-        found = await self.receive_many(1, timeout_s)
-        return found[0] if found else None
-
-    async def receive_many(self, count_max: int, timeout_s: float) -> Sequence[JMSMessage]:
-        """Give the next messages; see `BatchReceiver`."""
-        if not self._waiting:
-            wait_s = max(timeout_s, _RECEIVE_MIN_S)
-            self._waiting.extend(await self._consumer.receive_many(count_max, wait_s))
-        found: list[JMSMessage] = []
-        while self._waiting and len(found) < count_max:
-            self._last = received = self._waiting.popleft()
-            found.append(await jms_message(received, self._queue))
-            if received.is_large and self._kind is SessionKind.CLIENT:
-                # Its body is in a file now: the next ones wait until that is of use. Not in a
-                # transaction, which has acknowledged them.
-                break
-        return found
-
-    async def acknowledge_until(self, message: JMSMessage) -> None:
-        """Acknowledge it and all before it; see `BatchReceiver`."""
-        assert isinstance(message, ReceivedMessage), "it was received here"
-        await message.received.acknowledge()
-
-    async def acknowledge(self) -> None:
-        """Acknowledge all that was received."""
-        last, self._last = self._last, None
-        if last is not None:
-            await last.acknowledge()
-
-
 class _CoreSender:
     """Sends to one address."""
 
@@ -341,7 +341,3 @@ class _CoreSender:
             # A broker may refuse a known id instead of dropping the message: it is there.
             if isinstance(outcome, BaseException) and not isinstance(outcome, DuplicateId):
                 raise outcome
-
-
-# A receive of 0 asks the broker for what it has and waits for the answer, which costs more.
-_RECEIVE_MIN_S: Final = 0.001

@@ -1,6 +1,7 @@
 """Faults that are planted into a JMS bridge: tests and simulations have to find each."""
 
 import itertools
+from functools import partial
 
 from broker.bridges.jms import coordinator, duplicate_ids
 from broker.bridges.jms.transactions import Role
@@ -21,19 +22,16 @@ def new_id_each_time():
     return lambda node_id, position: next(made).to_bytes(8, "big")
 
 
-async def commit_the_source_alone(resources, transaction):
-    """In place of `coordinator.commit_branches`: the target rolls back."""
-    await coordinator._end(
-        resources[Role.SOURCE], coordinator.branch(Role.SOURCE, transaction), is_commit=True
-    )
-    target = coordinator.branch(Role.TARGET, transaction)
-    await coordinator._end(resources[Role.TARGET], target, is_commit=False)
+def commit_the_source_alone(self, batch):
+    """In place of `PipelinedTwoPhase._commit`: the target is not told."""
+    xid = coordinator.branch(Role.SOURCE, batch.transaction)
+    self.receiver.commit_branch(xid, partial(self._ended, batch))
 
 
-async def commit_the_target_alone(resources, transaction):
-    """In place of `coordinator.commit_branches`: the source is not told."""
-    target = coordinator.branch(Role.TARGET, transaction)
-    return await coordinator._end(resources[Role.TARGET], target, is_commit=True)
+def commit_the_target_alone(self, batch):
+    """In place of `PipelinedTwoPhase._commit`: the source is not told."""
+    xid = coordinator.branch(Role.TARGET, batch.transaction)
+    self._sender.commit_branch(xid, partial(self._ended, batch))
 
 
 def one_more(wanted, duplicate_ids_max):

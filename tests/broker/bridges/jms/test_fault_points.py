@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from broker.bridges.jms import coordinator, duplicate_ids, pipelined
+from broker.bridges.jms import duplicate_ids, pipelined
+from broker.bridges.jms.pipelined_two_phase import PipelinedTwoPhase
 from tests.broker.bridges.jms.faults import (
     LATE_S,
     MAY_DOUBLE,
@@ -117,7 +118,7 @@ def test_a_new_duplicate_id_at_a_retry_is_found(tmp_path, monkeypatch):
 
 def test_a_branch_committed_on_one_side_is_found(tmp_path, monkeypatch):
     way = "ONCE_AND_ONLY_ONCE by two phases"
-    monkeypatch.setattr(coordinator, "commit_branches", commit_the_source_alone)
+    monkeypatch.setattr(PipelinedTwoPhase, "_commit", commit_the_source_alone)
 
     with pytest.raises(AssertionError):
         # Without any cut.

@@ -10,8 +10,6 @@ two records does. What becomes of the old connections is a part of the case:
 
 import asyncio
 import contextlib
-import errno
-from types import SimpleNamespace
 
 import pytest
 
@@ -26,66 +24,12 @@ from broker.client.errors import NotConnected
 from broker.embedded import EmbeddedBroker
 from broker.environment import Environment
 from broker.model.xid import Xid
-from journal.errors import JournalFull
+from tests.broker.bridges.jms.forgetful_log import FakeClock, ForgetfulStore
 
 QUEUE = Destination.queue("q")
 NAME = "orders"
 WAIT_S = 10
 ROLES = (Role.TARGET, Role.SOURCE)
-
-
-class ForgetfulStore:
-    """A store of records of which a kill leaves what was synced."""
-
-    def __init__(self, records=()):
-        self.records = dict(records)
-        self.synced = dict(records)
-        self.is_dead = False
-        self.room = None
-
-    def open(self):
-        pass
-
-    def load(self, on_batch):
-        on_batch(
-            [
-                SimpleNamespace(record_id=one, user_type=user_type, body=body)
-                for one, (user_type, body) in self.records.items()
-            ]
-        )
-
-    def add(self, record_id, user_type, body, *, sync):
-        assert record_id not in self.records
-        if self.room == 0:
-            raise JournalFull(errno.ENOSPC, "the disk is full")
-        if self.room is not None:
-            self.room -= 1
-        self._change(lambda: self.records.update({record_id: (user_type, bytes(body))}), sync)
-
-    def delete(self, record_id, *, sync):
-        self._change(lambda: self.records.pop(record_id), sync)
-
-    def _change(self, change, sync):
-        if not self.is_dead:
-            change()
-            if sync:
-                self.synced = dict(self.records)
-
-    def killed(self):
-        """What the next process opens."""
-        self.is_dead = True
-        return ForgetfulStore(self.synced)
-
-    def close(self):
-        pass
-
-
-class FakeClock:
-    def __init__(self):
-        self.now = 0.0
-
-    def monotonic_s(self):
-        return self.now
 
 
 class Bridge:

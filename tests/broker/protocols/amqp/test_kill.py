@@ -162,7 +162,13 @@ def consume(clients, queue, *, patience_s=0.5, drains=False, credit=10, in_fligh
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("max_messages", [-1, 50], ids=["in memory", "paging"])
+@pytest.mark.parametrize(
+    "max_messages",
+    [
+        pytest.param(-1, id="in memory", marks=pytest.mark.soak),
+        pytest.param(50, id="paging"),
+    ],
+)
 @asynchronous
 async def test_kill_9_loses_and_doubles_nothing(tmp_path, effort, max_messages):
     clients = AmqpClients()
