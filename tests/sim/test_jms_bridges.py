@@ -78,6 +78,12 @@ def test_a_case_is_its_text_and_happens_again():
         Case.parse("seed 1 by jms core")
 
 
+def test_a_large_body_that_is_sent_while_its_message_is_given_up():
+    case = Case.parse("seed 3 by two-phase two-phase cut b-bc 23 messages 6")
+
+    assert wrong([run_case(case)]) == []
+
+
 @pytest.mark.parametrize(("fault", "exits"), [("fail_disk", True), ("full_disk", False)])
 def test_a_log_whose_disk_fails_or_is_full(fault, exits):
     """A failed one ends the process, which is started again; a full one is waited for."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.bridges.core.sending import Sending, Sent
+from broker.bridges.core.sending import CannotSend, Sending, Sent
 from broker.bridges.jms.core.conversion import core_message
 from broker.client.errors import CallTimeout, DuplicateId
 from broker.protocols.core.packet_session import Commit
@@ -77,8 +77,15 @@ class StreamedPart:
         stream.seek(0)
 
     async def read(self, offset: int, size: int) -> bytes:
-        """Give the next part."""
-        return self._stream.read(size)
+        """Give the next part.
+
+        Raises:
+            CannotSend: the bridge has given the message up meanwhile.
+        """
+        try:
+            return self._stream.read(size)
+        except ValueError as error:
+            raise CannotSend("the bridge has given its message up") from error
 
     def close(self) -> None:
         """Nothing: it is the message's."""
