@@ -226,17 +226,17 @@ class Coordinator:
         async with self._deciding:
             # A transfer that was given up may still be at it.
             pass
-        # Those of now, too: some may end meanwhile.
-        before = frozenset(self.on_their_way)
+        # Before and behind the question: what is on its way may end at any await.
+        moving = set(self.on_their_way)
         prepared = await self._prepared(resources)
+        moving |= self.on_their_way
         for transaction in {**dict.fromkeys(self.decisions.undecided), **prepared}:
-            is_free = transaction not in before and transaction not in self.on_their_way
-            if is_free and not self.decisions.is_decided(transaction):
+            if transaction not in moving and not self.decisions.is_decided(transaction):
                 await self._recover_undecided(resources, transaction, transaction in prepared)
+        moving = set(self.on_their_way)
         for transaction in self.decisions.decided:
-            if transaction in self.on_their_way:
-                continue
-            if transaction in prepared or transaction not in self._kept:
+            is_free = transaction not in moving
+            if is_free and (transaction in prepared or transaction not in self._kept):
                 await self.commit(resources, transaction)
                 self.recovered.committed += 1
                 log.info("%s: committed transaction %s", self.name, transaction.hex())

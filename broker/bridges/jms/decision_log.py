@@ -184,7 +184,7 @@ class DecisionLog:
 
         Raises:
             BridgeError: one is decided already.
-            JournalFull: there is no room for all; `is_decided` tells which are. The log goes on.
+            JournalFull: no room for all of them; `is_decided` tells which are. The log stays open.
             JournalError: whether they are decided shows when the log is opened again.
         """
         for one in transactions:

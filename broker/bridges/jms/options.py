@@ -56,9 +56,9 @@ class JMSBridgeOptions:
         max_in_flight: messages that have left and are not confirmed yet, of several batches
             together; one batch alone may be larger. With 1 a batch leaves when the one before it
             is confirmed. More fill a link with latency, where both sides are of the Core protocol:
-            4000 are 50,000 messages/s over a round trip of 20 ms, if a broker takes 60 ms to get
-            to one. A failure loses, or doubles, as many: None is 4000 with ONCE_AND_ONLY_ONCE,
-            which does neither, and 1 else.
+            at most so many a round trip and the time that the target needs for one. A failure
+            loses, or doubles, as many: None is 4000 with ONCE_AND_ONLY_ONCE, which does neither,
+            and 1 else.
         subscription_name: of a durable subscription, if the source is a topic.
         client_id: the JMS client id of that subscription.
         add_message_id_in_header: append the message's id to ACTIVEMQ_BRIDGE_MSG_ID_LIST.

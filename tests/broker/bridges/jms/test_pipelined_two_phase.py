@@ -241,6 +241,39 @@ def test_what_is_on_its_way_is_left_alone_by_recovery():
     run(scenario)
 
 
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_what_ends_while_recovery_looks_at_others_is_not_ended_again(is_decided):
+    async def scenario():
+        moving = Moving()
+        stale = await moving.log.begin(NAME)
+        if is_decided:
+            await moving.log.decide(stale)
+        await moving.move("a")
+        (transaction,) = moving.coordinator.on_their_way
+        moving.prepare("a")
+        await until(lambda: moving.log.is_decided(transaction))
+        await until(lambda: "commit T a" in moving.asked)
+        told = []
+
+        async def end(xid):
+            told.append(xid.gtx)
+            if moving.outcomes == []:
+                moving.target.answer("commit", "a")
+                moving.source.answer("commit", "a")
+
+        for role, side in moving.recovering.items():
+            side.prepared = (branch(role, transaction),)
+            side.xa_rollback = side.xa_commit = end
+        await moving.coordinator.recover(moving.recovering)
+
+        assert moving.outcomes == [("a", None)]
+        assert set(told) == {stale}
+        recovered = moving.coordinator.recovered
+        assert (recovered.committed, recovered.rolled_back) == (is_decided, not is_decided)
+
+    run(scenario)
+
+
 def test_recovery_waits_for_a_decision_that_is_being_written():
     async def scenario():
         moving = Moving()
