@@ -13,3 +13,13 @@ def _frozen():
     yield
     free_buried()
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _buried():
+    """What simulations have left ends here, and not in a test of another folder."""
+    yield
+    # What was left before may have been frozen meanwhile, and would be freed within another test.
+    gc.unfreeze()
+    free_buried()
+    gc.freeze()
