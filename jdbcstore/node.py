@@ -211,8 +211,13 @@ class NodeManager:
                 errno.EBADMSG, f"unknown state {letter!r}", self._table.table.name
             ) from None
 
-    def _set_state(self, state: NodeState, *, as_holder: bool) -> None:
+    def _set_state(self, state: NodeState, *, as_holder: bool, is_last: bool = False) -> None:
         """Write row 0, as the holder only if the lease holds in the same transaction.
+
+        Args:
+            state: to write.
+            as_holder: of the primary's lease.
+            is_last: before the lease is given up: tried again while somebody else is in the way.
 
         Raises:
             LeaseLost: it does not.
@@ -230,7 +235,7 @@ class NodeManager:
                     errno.ENOENT, f"no row {STATE_ROW} to write a state to", self._table.table.name
                 )
 
-        self._table.ask(write)
+        (self._table.insist if is_last else self._table.ask)(write)
 
     def is_awaiting_failback(self) -> bool:
         """Whether a primary has asked for its place back: the state is F.
@@ -312,7 +317,7 @@ class NodeManager:
             JournalIOError: the database fails; the lease is still held.
         """
         self._check_started()
-        self._set_state(NodeState.PAUSED, as_holder=True)
+        self._set_state(NodeState.PAUSED, as_holder=True, is_last=True)
         self.primary_lease.release()
 
     def crash_primary(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from jdbcstore.database import READ_ONLY
 from jdbcstore.errors import Fault, classify
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["DatabaseAway", "NodeTable"]
 
 Answer = TypeVar("Answer")
+
+# Between two tries while somebody else is in the way.
+CONFLICT_PAUSE_S: Final = 0.05
+# How long a stop tries to give a lease up before that is left to the lease's own end.
+GIVE_UP_MAX_MS: Final = 10_000
 
 
 class DatabaseAway(JournalIOError):
@@ -60,6 +65,7 @@ class NodeTable:
         self._connection: Connection | None = None
         self._lock = database.environment.new_lock()
         self._clock = database.environment.clock
+        self._pause = database.environment.new_event()
 
     def create(self) -> None:
         """Make the table and its rows where missing; any number of brokers may do so at once.
@@ -94,6 +100,26 @@ class NodeTable:
                 answer = self._work(work, read_only)
             self._commit()
             return answer
+
+    def insist(self, work: Callable[[Connection], Answer]) -> Answer:
+        """As ask(), for what gives a lease up: tried again while somebody else is in the way.
+
+        One that waits for the lease asks for its row again and again, and a wait for the row is
+        short. A lease that was not given up would keep it waiting until the expiration.
+
+        Raises:
+            DatabaseAway: as ask(), or somebody else was in the way all the time.
+            JournalIOError: the database refuses.
+        """
+        limit_ms = min(self.database.options.lock_expiration_ms, GIVE_UP_MAX_MS)
+        deadline = self._clock() + limit_ms / 1000
+        while True:
+            try:
+                return self.ask(work)
+            except DatabaseAway as error:
+                if not error.is_conflict or self._clock() >= deadline:
+                    raise
+            self._pause.wait(CONFLICT_PAUSE_S)
 
     def _is_silent_since(self, began_s: float) -> bool:
         """Whether the network time-out is over: a fresh connection would wait as long again."""

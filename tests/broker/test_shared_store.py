@@ -64,6 +64,7 @@ class Member:
         """Read what it logs until it says so; the line."""
         lines = []
         for line in self.process.stderr:
+            print(line, end="")  # What a test that fails shows, one whose time is over too.
             if text in line:
                 return line
             lines.append(line)
@@ -74,6 +75,7 @@ class Member:
         if self.process.poll() is None:
             self.process.send_signal(number)
         _, said = self.process.communicate(timeout=END_S)
+        print(said)
         return self.process.returncode, said
 
 

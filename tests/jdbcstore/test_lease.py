@@ -8,6 +8,7 @@ import sqlalchemy
 
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease import Lease, LeaseState
+from jdbcstore.node_table import DatabaseAway
 from jdbcstore.schema import BACKUP_LOCK_ROW, PRIMARY_LOCK_ROW
 from journal.errors import JournalClosed, JournalIOError, JournalLocked, OptionError, WrongState
 from tests.jdbcstore.leases import KINDS
@@ -88,6 +89,37 @@ def test_a_released_lease_is_free_for_others(brokers):
     assert first.state is LeaseState.FREE
     assert not first.is_held()
     assert second.try_acquire()
+
+
+def test_a_lease_is_given_up_although_somebody_has_its_row_for_a_while(brokers):
+    """As one that waits for it, and asks again and again: else it would wait until the end."""
+    lease = brokers.lease(lock_renew_period_ms=50)
+    lease.try_acquire()
+    refused, answers, ask = threading.Event(), [], lease._table.ask
+
+    def asked(work, **more):
+        try:
+            return ask(work, **more)
+        except DatabaseAway:
+            if work == lease._release_row:
+                refused.set()
+            raise
+
+    lease._table.ask = asked
+    giver = threading.Thread(target=lambda: answers.append(lease.release()))
+    database = brokers.database()
+    table = database.dialect.quoted(lease._table.table)
+    with database.connect() as connection:
+        connection.exec_driver_sql(f"UPDATE {table} SET HOLDER_ID = HOLDER_ID WHERE ID = 1")
+        giver.start()
+        is_short = database.dialect.lock_wait_sql(50) is not None
+        was_refused = refused.wait(60 if is_short else 1)
+        connection.rollback()
+    giver.join()
+
+    assert was_refused == is_short
+    assert answers == [True]
+    assert not lease.is_held()
 
 
 @pytest.mark.parametrize("who", ["same", "other"])
