@@ -1,7 +1,7 @@
 """A JMS bridge between two brokers of a kind: messages a second with each quality of service.
 
     python -m benchmarks.bench_jms_bridge [--messages 20000] [--size 1024] [--latency 20]
-        [--rounds 3] [--seconds 10] [--batches 100,1] [--in-flight 1000] [--only NAME]
+        [--rounds 3] [--seconds 10] [--batches 100,1] [--in-flight 4000] [--only NAME]
         [--brokers ours,artemis] [--folder DIR]
 
 So many durable messages wait in a queue of the first broker. Then a bridge is started, in a process
@@ -11,8 +11,8 @@ reaches its target over a link with that round trip (`bridge_ends.py`).
 
 Beside ours is JMSBridgeImpl of Artemis, between two of its brokers, with Narayana for
 ONCE_AND_ONLY_ONCE, whose log is of plain synced files. Both bridges have their defaults, but for
-max-batch-size, of `--batches`, and max-batch-time, 100 ms. AT_MOST_ONCE and DUPLICATES_OK of ours
-run once more with the max-in-flight of `--in-flight`: by default a batch waits for the one before.
+max-batch-size, of `--batches`, and max-batch-time, 100 ms. With `--in-flight 1` a batch of ours
+waits for the one before it.
 
 Prints a line a kind, quality, batch and link: the median, the slowest and fastest round, and ours
 over the other kind. The claim: at least 1.5 of Artemis on loopback, ONCE_AND_ONLY_ONCE by duplicate
@@ -46,7 +46,6 @@ WAYS = {
     IDS: ("ONCE_AND_ONLY_ONCE", "duplicate-ids"),
     PHASES: ("ONCE_AND_ONLY_ONCE", "two-phase"),
 }
-IN_FLIGHT = ", in flight"
 
 
 @dataclass(slots=True)
@@ -77,7 +76,7 @@ class OfQuality:
 
 
 def of_qualities(
-    process: ScenarioProcess, batch_size: int, *, is_ours: bool, in_flight: int | None = None
+    process: ScenarioProcess, batch_size: int, *, is_ours: bool, in_flight: int = 4000
 ) -> list[OfQuality]:
     """Give the bridges with each quality that a kind has.
 
@@ -85,17 +84,15 @@ def of_qualities(
         process: that runs them.
         batch_size: messages.
         is_ours: whether the process is of our bridges.
-        in_flight: messages on their way, in runs of their own; None has no such runs.
+        in_flight: messages on their way, of ours.
     """
     found = []
     for name, (quality, exactly_once) in WAYS.items():
         shown = f"{name}, {batch_size}"
         sizes = (batch_size, BATCH_TIME_MS)
         if is_ours:
-            words = (quality, exactly_once, *sizes)
-            found.append(OfQuality(shown, process, (*words, "-")))
-            if in_flight is not None and name not in (IDS, PHASES):
-                found.append(OfQuality(shown + IN_FLIGHT, process, (*words, in_flight)))
+            words = (quality, exactly_once, *sizes, in_flight)
+            found.append(OfQuality(shown, process, words))
         elif name != IDS:
             found.append(OfQuality(shown, process, (quality, *sizes)))
     return found
@@ -103,7 +100,7 @@ def of_qualities(
 
 def matching(case: str) -> str:
     """Give the case of Artemis's that one of ours is compared with."""
-    return case.replace(IDS, PHASES).removesuffix(IN_FLIGHT)
+    return case.replace(IDS, PHASES)
 
 
 def main() -> None:
@@ -111,7 +108,7 @@ def main() -> None:
     made = argparse.ArgumentParser(prog="python -m benchmarks.bench_jms_bridge")
     add_options(made)
     made.add_argument("--batches", default="100,1", help="max-batch-size, one run each")
-    made.add_argument("--in-flight", type=int, default=1000, help="max-in-flight of another run")
+    made.add_argument("--in-flight", type=int, default=4000, help="max-in-flight of ours")
     made.add_argument("--only", default="", help="what a quality's name contains")
     made.add_argument("--folder", type=Path, help="where the brokers keep their files")
     options = made.parse_args()

@@ -4,7 +4,7 @@
 
 runs ours. `start SOURCE TARGET QUEUE QUALITY EXACTLY-ONCE BATCH-SIZE BATCH-TIME IN-FLIGHT` bridges
 a queue to that of the same name, `stop` ends it; each line is answered by `ok`. IN-FLIGHT is
-max-in-flight, `-` its default. Artemis's is driven by peers/java/bridge/RunBridge.java.
+max-in-flight. Artemis's is driven by peers/java/bridge/RunBridge.java.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _bridge(folder: Path, user: str, password: str, words: list[str]) -> JMSBrid
         exactly_once=ExactlyOnce(exactly_once),
         max_batch_size=int(batch_size),
         max_batch_time=int(batch_time_ms),
-        max_in_flight=None if many == "-" else int(many),
+        max_in_flight=int(many),
         transaction_log=folder / "transactions",
     )
 

@@ -135,7 +135,7 @@ class Connecting:
             source=source.capabilities,
             target=target.capabilities,
         )
-        sizes = options.max_batch_size, options.in_flight_max
+        sizes = options.max_batch_size, options.max_in_flight
         if mode is Mode.DUPLICATE_IDS:
             sizes = await self._limited(target, target_destination)
         ends = Ends(
@@ -172,7 +172,7 @@ class Connecting:
                 "batches are of %d messages",
                 *(self.options.name, self.options.max_batch_size, kept, size),
             )
-        return size, batch_size_for(self.options.in_flight_max, kept)
+        return size, batch_size_for(self.options.max_in_flight, kept)
 
     async def _timed(self, work: Awaitable[T], what: str) -> T:
         return await timed(work, what, self.options)

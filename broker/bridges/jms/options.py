@@ -11,6 +11,9 @@ from broker.bridges.jms.errors import BridgeConfigError
 __all__ = ["FOREVER", "BridgeSettings", "ExactlyOnce", "JMSBridgeOptions", "QualityOfService"]
 
 FOREVER: Final = -1
+_NAME_SIZE_MAX: Final = 32
+# Fills a link of 20 ms with messages of 1 KiB.
+_IN_FLIGHT: Final = 4000
 
 
 class QualityOfService(Enum):
@@ -57,8 +60,7 @@ class JMSBridgeOptions:
             together; one batch alone may be larger. With 1 a batch leaves when the one before it
             is confirmed. More fill a link with latency, where both sides are of the Core protocol:
             at most so many a round trip and the time that the target needs for one. A failure
-            loses, or doubles, as many: None is 4000 with ONCE_AND_ONLY_ONCE, which does neither,
-            and 1 else.
+            loses as many with AT_MOST_ONCE, and doubles them with DUPLICATES_OK.
         subscription_name: of a durable subscription, if the source is a topic.
         client_id: the JMS client id of that subscription.
         add_message_id_in_header: append the message's id to ACTIVEMQ_BRIDGE_MSG_ID_LIST.
@@ -78,7 +80,7 @@ class JMSBridgeOptions:
     quality_of_service: QualityOfService = QualityOfService.DUPLICATES_OK
     max_batch_size: int = 1
     max_batch_time: int = FOREVER
-    max_in_flight: int | None = None
+    max_in_flight: int = _IN_FLIGHT
     subscription_name: str | None = None
     client_id: str | None = None
     add_message_id_in_header: bool = False
@@ -100,8 +102,7 @@ class JMSBridgeOptions:
         self._check("max_retries", self.max_retries, least=0, special=FOREVER)
         self._check("max_batch_size", self.max_batch_size, least=1)
         self._check("max_batch_time", self.max_batch_time, least=1, special=FOREVER)
-        if self.max_in_flight is not None:
-            self._check("max_in_flight", self.max_in_flight, least=1)
+        self._check("max_in_flight", self.max_in_flight, least=1)
         self._check("failover_timeout", self.failover_timeout, least=1)
         if self.failure_retry_interval == -1 and self.max_retries > 0:
             raise BridgeConfigError(
@@ -121,21 +122,9 @@ class JMSBridgeOptions:
         raise BridgeConfigError(f"{name} is {value}; it must be at least {least}{others}")
 
     @property
-    def in_flight_max(self) -> int:
-        """What `max_in_flight` is, or means."""
-        if self.max_in_flight is not None:
-            return self.max_in_flight
-        is_exact = self.quality_of_service is QualityOfService.ONCE_AND_ONLY_ONCE
-        return _IN_FLIGHT if is_exact else 1
-
-    @property
     def failover_timeout_s(self) -> float:
         """As `failover_timeout`, in seconds."""
         return self.failover_timeout / 1000
-
-
-_NAME_SIZE_MAX: Final = 32
-_IN_FLIGHT: Final = 4000
 
 
 class BridgeSettings(TypedDict, total=False):
@@ -152,7 +141,7 @@ class BridgeSettings(TypedDict, total=False):
     quality_of_service: QualityOfService
     max_batch_size: int
     max_batch_time: int
-    max_in_flight: int | None
+    max_in_flight: int
     subscription_name: str | None
     client_id: str | None
     add_message_id_in_header: bool
