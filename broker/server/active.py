@@ -246,7 +246,7 @@ class Active:
 
     def _deploy(self, parts: Parts) -> None:
         options = self._options
-        deployment = Deployment(
+        deployment = self._deployment = Deployment(
             parts.administration,
             kept=(options.notifications.address, options.management.address),
             addresses=parts.postoffice.addresses,
@@ -284,6 +284,7 @@ class Active:
             self._protocols,
             stores,
             self.reload,
+            self._deployment,
             loop=self._loop,
             clock_ms=self._environment.clock.now_ms,
             on_failure=self._on_failure,

@@ -7,6 +7,8 @@ As Artemis does (ActiveMQServerImpl.deployReloadableConfigFromConfiguration), bu
 which a queue can go to another address. A configured divert is recorded like one that an operator
 made: without FORCE it stays when the configuration no longer names it.
 
+What a full disk has no room for waits: what is there already can be served, which makes room.
+
 Threads: the event loop's alone.
 """
 
@@ -14,9 +16,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, ErrorCode
 from broker.notifications import NotificationType
 from broker.routing.divert import DivertBinding
 from broker.settings.policies import DeletionPolicy
@@ -87,6 +90,8 @@ class Deployment:
         self._deletes = deletes
         self._administration = administration
         self._kept = frozenset(kept)
+        # What the disk had no room for.
+        self._waiting: list[Callable[[], object]] = []
 
     def apply(
         self,
@@ -95,6 +100,8 @@ class Deployment:
         diverts: Sequence[Divert],
     ) -> list[BrokerError]:
         """Bring it about; what could not be done, everything else is.
+
+        What the disk has no room for is told in the log, and left to `look_for_room()`.
 
         Args:
             addresses: with their routing types.
@@ -109,21 +116,48 @@ class Deployment:
             self._undeploy(
                 {name for name, _ in addresses}, {(one.name, one.address) for one in queues}
             )
-        errors: list[BrokerError] = []
-        for name, routing_types in addresses:
-            self._administration.ensure_address(name, routing_types, is_auto_created=False)
-        for request in queues:
-            try:
-                self._deploy_queue(request)
-            except BrokerError as error:
-                errors.append(error)
+        self._waiting = []
+        errors = self._make(partial(self._deploy_address, *one) for one in addresses)
+        errors += self._make(partial(self._deploy_queue, request) for request in queues)
         self._narrow(addresses)
-        for record in diverts:
-            try:
-                self._deploy_divert(record)
-            except BrokerError as error:
-                errors.append(error)
+        errors += self._make(partial(self._deploy_divert, record) for record in diverts)
+        if self._waiting:
+            log.error(
+                "no room for %d addresses, queues or diverts of the configuration: "
+                "they are made once there is some",
+                len(self._waiting),
+            )
         return errors
+
+    def _make(self, works: Iterable[Callable[[], object]]) -> list[BrokerError]:
+        """Do each; the errors, but for those of a full disk."""
+        errors = []
+        for work in works:
+            try:
+                work()
+            except BrokerError as error:
+                if error.code is ErrorCode.ADDRESS_FULL:
+                    self._waiting.append(work)
+                else:
+                    errors.append(error)
+        return errors
+
+    def look_for_room(self) -> None:
+        """Make what waits for room.
+
+        Raises:
+            JournalError: the storage has failed.
+        """
+        if not self._waiting:
+            return
+        works, self._waiting = self._waiting, []
+        for error in self._make(works):
+            log.warning("AMQ222274: %s", error)
+        if not self._waiting:
+            log.info("there is room again: what is configured has been made")
+
+    def _deploy_address(self, name: str, routing_types: tuple[RoutingType, ...]) -> None:
+        self._administration.ensure_address(name, routing_types, is_auto_created=False)
 
     def _deploy_queue(self, request: QueueRequest) -> None:
         found = self._addresses.queues.get(request.name)
@@ -153,6 +187,8 @@ class Deployment:
     def _narrow(self, addresses: Iterable[tuple[str, tuple[RoutingType, ...]]]) -> None:
         """Take away routing types that the configuration does not name, where no queue has them."""
         for name, routing_types in addresses:
+            if name not in self._addresses.by_name:
+                continue
             try:
                 self._addresses.update(name, routing_types)
             except BrokerError as error:
