@@ -110,6 +110,7 @@ class Active:
         self._routers: ConnectionRouters | None = None
         self._clustering: Clustering | None = None
         self._periodic: Periodic | None = None
+        self._deployment: Deployment | None = None
 
     @property
     def is_composed(self) -> bool:
@@ -255,6 +256,8 @@ class Active:
             notifications=parts.notifications,
             retroactive=parts.retroactive,
             parse_filter=parse_filter,
+            loop=self._loop,
+            on_failure=self._on_failure,
             deletes=options.deletes_unconfigured,
         )
         errors = deployment.apply(options.addresses, options.queues, options.diverts)
@@ -284,7 +287,6 @@ class Active:
             self._protocols,
             stores,
             self.reload,
-            self._deployment,
             loop=self._loop,
             clock_ms=self._environment.clock.now_ms,
             on_failure=self._on_failure,
@@ -346,6 +348,8 @@ class Active:
             periodic.cancel()
         if managing is not None:
             managing.message_counters.stop()
+        if self._deployment is not None:
+            self._deployment.close()
 
     async def moved(self) -> None:
         """Wait for what is on its way to another address: it was delivered too often already."""

@@ -23,8 +23,10 @@ from broker.errors import BrokerError, ErrorCode
 from broker.notifications import NotificationType
 from broker.routing.divert import DivertBinding
 from broker.settings.policies import DeletionPolicy
+from journal.errors import JournalError
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable, Sequence
 
     from broker.model.routing_type import RoutingType
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["Deployment"]
 
 log = logging.getLogger("broker")
+
+_ROOM_LOOK_S: Final = 1.0
 
 # Attributes of a queue that a changed configuration changes.
 _CONFIGURABLE: Final = (
@@ -64,6 +68,8 @@ class Deployment:
         notifications: who tells of diverts.
         retroactive: whose addresses, queues and diverts stay.
         parse_filter: a selector's text to a Filter.
+        loop: whose turns it takes to look for room.
+        on_failure: told of an error of the storage meanwhile.
         kept: addresses of the broker's own, which no configuration deletes.
         deletes: whether config-delete-* is obeyed; tools that open an instance delete nothing.
     """
@@ -79,6 +85,8 @@ class Deployment:
         notifications: Notifications,
         retroactive: Retroactive,
         parse_filter: Callable[[str], Filter | None],
+        loop: asyncio.AbstractEventLoop,
+        on_failure: Callable[[Exception], object],
         deletes: bool = True,
     ) -> None:
         self._addresses = addresses
@@ -90,8 +98,11 @@ class Deployment:
         self._deletes = deletes
         self._administration = administration
         self._kept = frozenset(kept)
+        self._loop = loop
+        self._on_failure = on_failure
         # What the disk had no room for.
         self._waiting: list[Callable[[], object]] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     def apply(
         self,
@@ -101,7 +112,7 @@ class Deployment:
     ) -> list[BrokerError]:
         """Bring it about; what could not be done, everything else is.
 
-        What the disk has no room for is told in the log, and left to `look_for_room()`.
+        What the disk has no room for is told in the log, and made once there is room.
 
         Args:
             addresses: with their routing types.
@@ -116,7 +127,7 @@ class Deployment:
             self._undeploy(
                 {name for name, _ in addresses}, {(one.name, one.address) for one in queues}
             )
-        self._waiting = []
+        self.close()
         errors = self._make(partial(self._deploy_address, *one) for one in addresses)
         errors += self._make(partial(self._deploy_queue, request) for request in queues)
         self._narrow(addresses)
@@ -127,7 +138,15 @@ class Deployment:
                 "they are made once there is some",
                 len(self._waiting),
             )
+            self._look_later()
         return errors
+
+    def close(self) -> None:
+        """Make nothing any more that waits for room. Idempotent."""
+        self._waiting = []
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _make(self, works: Iterable[Callable[[], object]]) -> list[BrokerError]:
         """Do each; the errors, but for those of a full disk."""
@@ -142,18 +161,22 @@ class Deployment:
                     errors.append(error)
         return errors
 
-    def look_for_room(self) -> None:
-        """Make what waits for room.
+    def _look_later(self) -> None:
+        self._timer = self._loop.call_later(_ROOM_LOOK_S, self._look_for_room)
 
-        Raises:
-            JournalError: the storage has failed.
-        """
-        if not self._waiting:
-            return
+    def _look_for_room(self) -> None:
+        """Make what waits for it."""
         works, self._waiting = self._waiting, []
-        for error in self._make(works):
-            log.warning("AMQ222274: %s", error)
-        if not self._waiting:
+        try:
+            errors = self._make(works)
+        except JournalError as error:
+            self._on_failure(error)
+            return
+        for refused in errors:
+            log.warning("AMQ222274: %s", refused)
+        if self._waiting:
+            self._look_later()
+        else:
             log.info("there is room again: what is configured has been made")
 
     def _deploy_address(self, name: str, routing_types: tuple[RoutingType, ...]) -> None:

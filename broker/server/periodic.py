@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from broker.options import BrokerOptions
     from broker.server.clients import Clients
     from broker.server.composition import Parts
-    from broker.server.deployment import Deployment
     from broker.server.protocols import Protocols
     from broker.server.reload import Reload
     from broker.storage.open import Stores
@@ -31,7 +30,6 @@ __all__ = ["Periodic"]
 log = logging.getLogger("broker")
 
 _LOCK_CHECK_MS: Final = 2000  # FileLockNodeManager.LOCK_MONITOR_TIMEOUT_MILLIES.
-_ROOM_LOOK_MS: Final = 1000
 _SLOW_CONSUMER_SCAN_MS: Final = 1000  # slow-consumer-check-period is whole seconds.
 
 
@@ -45,7 +43,6 @@ class Periodic:
         protocols: whose connections are checked.
         stores: whose disks and lock are looked at; None without any.
         reload: what reads the configuration again; None without a file.
-        deployment: what makes what the configuration names.
         loop: whose turns it takes.
         clock_ms: wall clock, ms since 1970.
         on_failure: told of an error of the storage, which ends the work that it came from.
@@ -59,7 +56,6 @@ class Periodic:
         protocols: Protocols,
         stores: Stores | None,
         reload: Reload | None,
-        deployment: Deployment,
         *,
         loop: asyncio.AbstractEventLoop,
         clock_ms: Callable[[], int],
@@ -93,7 +89,6 @@ class Periodic:
         timers.every(options.connection_ttl_check_interval, protocols.check)
         timers.every(options.mqtt_session_scan_interval, protocols.scan_sessions)
         timers.every(options.server_dump_interval, self._dump)
-        timers.every(_ROOM_LOOK_MS, deployment.look_for_room)
         if reload is not None:
             timers.every(options.refresh_period, reload.look)
 

@@ -3,22 +3,17 @@
     send_branch() ─▶ begin · each message · end · prepare ─▶ (all are answered) ─▶ done(None)
 
 Requests do not wait for the answers to earlier ones, which come in the order of the requests. With
-the connection everything ends, although the client may make a new one: what it then sends would
-belong to no branch.
+the connection everything ends: what a new one of the client sent would belong to no branch.
 """
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from broker.bridges.core.sending import Sending, Sent
-from broker.bridges.jms.core.batch_sender import Link, StreamedPart
-from broker.bridges.jms.core.conversion import core_message
+from broker.bridges.jms.core.batch_messages import BatchMessages, bounded
 from broker.bridges.jms.errors import XaError
-from broker.client.errors import CallTimeout
 from broker.protocols.core import packet_xa as xa
 
 if TYPE_CHECKING:
@@ -148,22 +143,11 @@ class Branches:
     def _ask(self, packet: Packet, made: _Branch) -> None:
         if self._failure is not None:
             return
-        timer = None
-        timeout_s = self._state.options.call_timeout_s
-        if timeout_s is not None:
-            loop = asyncio.get_running_loop()
-            timer = loop.call_later(timeout_s, self._expired, packet, timeout_s)
         reply = self._state.channel.call(packet, xa.XaResponse, ahead=True)
-        reply.when_done(partial(self._answered, made, timer))
+        bounded(reply, self._state, type(packet).__name__, self.fail)
+        reply.when_done(partial(self._answered, made))
 
-    def _expired(self, packet: Packet, timeout_s: float) -> None:
-        self.fail(CallTimeout(f"{type(packet).__name__}: no answer in {timeout_s} s"))
-
-    def _answered(
-        self, made: _Branch, timer: asyncio.TimerHandle | None, reply: Reply[Packet]
-    ) -> None:
-        if timer is not None:
-            timer.cancel()
+    def _answered(self, made: _Branch, reply: Reply[Packet]) -> None:
         error = reply.error
         if error is None:
             answer = reply.result()
@@ -196,36 +180,20 @@ class CoreBranchSender:
         routing: RoutingType,
         ids: MessageIds,
     ) -> None:
-        self._address = address
-        self._routing = routing
-        self._ids = ids
-        self._sent_count = 0
-        self._sending = Sending(
-            Link(connection, session),
-            on_answer=_nothing,
-            on_failed=self.fail,
-            on_room=_nothing,
-            asks=False,
+        self._messages = BatchMessages(
+            *(connection, session, address, routing, ids), on_failed=self.fail, on_answer=None
         )
         # Nothing may be sent behind a branch that has not begun.
-        self._branches = Branches(session.state, self._sending.close)
+        self._branches = Branches(session.state, self._messages.close)
 
     def send_branch(self, xid: Xid, messages: Sequence[JMSMessage], done: Done) -> None:
         """Send a batch behind the others; see `BranchSender`."""
         made = self._branches.expect(xid, done)
         if made is None:
             return
-        self._sending.call_behind(partial(self._branches.start, made))
-        for message in messages:
-            try:
-                one = core_message(message, self._address, self._routing, self._ids.make())
-            except Exception as error:  # noqa: BLE001 - its provider reads the body only now.
-                self.fail(error)
-                return
-            body = None if message.stream is None else StreamedPart(message.stream)
-            self._sent_count += 1
-            self._sending.put(Sent(one, self._sent_count), one, body)
-        self._sending.call_behind(partial(self._branches.prepare, made))
+        self._messages.call_behind(partial(self._branches.start, made))
+        if self._messages.put(messages):
+            self._messages.call_behind(partial(self._branches.prepare, made))
 
     def commit_branch(self, xid: Xid, done: Done) -> None:
         """Commit a branch; see `BranchSender`."""
@@ -238,7 +206,3 @@ class CoreBranchSender:
             error: why.
         """
         self._branches.fail(error)
-
-
-def _nothing(*_: object) -> None:
-    """Nothing is answered but branches, and the bridge does not ask for room."""

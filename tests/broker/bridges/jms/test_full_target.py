@@ -72,6 +72,8 @@ def test_a_full_disk_of_the_target_is_told_and_waited_for(tmp_path):
         fill(mount, ROOM)
         sides = Sides(places, tmp_path, stack, has_core_bridge=True, file_size=FILE_SIZE)
         sides.send(ON_DISK, LARGE)
+        # What the target's files have room for already is less than any bridge has.
+        fill(mount)
         with moving(sides):
             silent, end_s = set(sides.queues), time.monotonic() + END_S
             while silent:
