@@ -4,11 +4,11 @@
         [--seconds 60] [--brokers ours,artemis] [--folder DIR]
 
 So many durable messages wait in a queue of the first broker. Then a bridge is made by management,
-with everything by default. The time is taken until the second has all of them on its disk, or until
-so many seconds are over. `--latency` adds a pass in which the bridge goes over a link with that
-round trip (`bridge_ends.py`). Prints a line a kind and link: the median, the slowest and fastest
-round, and ours over each other kind. The claim: at least 1.5 of Artemis on loopback; over the link
-not below 0.8 of the own figure on loopback.
+with everything by default. The time is taken from when the second has the first of them on its
+disk, until it has all or so many seconds are over. `--latency` adds a pass in which the bridge goes
+over a link with that round trip (`bridge_ends.py`). Prints a line a kind and link: the median, the
+slowest and fastest round, and ours over each other kind. The claim: at least 1.5 of Artemis on
+loopback; over the link not below 0.8 of the own figure on loopback.
 """
 
 from __future__ import annotations

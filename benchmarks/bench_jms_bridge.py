@@ -5,9 +5,9 @@
         [--brokers ours,artemis] [--folder DIR]
 
 So many durable messages wait in a queue of the first broker. Then a bridge is started, in a process
-of its own that stays for all rounds. The time is taken from then until the second broker has all of
-them on its disk, or until so many seconds are over. `--latency` adds a pass in which the bridge
-reaches its target over a link with that round trip (`bridge_ends.py`).
+of its own that stays for all rounds. The time is taken from when the second broker has the first of
+them on its disk, until it has all or so many seconds are over. `--latency` adds a pass in which the
+bridge reaches its target over a link with that round trip (`bridge_ends.py`).
 
 Beside ours is JMSBridgeImpl of Artemis, between two of its brokers, with Narayana for
 ONCE_AND_ONLY_ONCE, whose log is of plain synced files. Both bridges have their defaults, but for

@@ -235,18 +235,19 @@ class Case(Protocol):
 
 
 async def _run(pair: Pair, case: Case, link: str, queue: str, options: argparse.Namespace) -> float:
-    """Messages a second, from the start of the bridge to the last message or the limit."""
+    """Messages a second, from the first one at the target to the last one or the limit."""
     source, target = pair.source_session, pair.target_session
     await fill(source, queue, options.messages, options.size)
     await make_queue(target, queue)
-    began = time.perf_counter()
     await case.start(pair, queue, pair.ports[link])
+    found = await wait_for(target, queue, 1, options.seconds)
+    began = time.perf_counter()
     arrived = await wait_for(target, queue, options.messages, options.seconds)
     took = time.perf_counter() - began
     await case.stop(pair, queue)
     for session in (source, target):
         await session.delete_queue(queue)
-    return arrived / took
+    return (arrived - found) / took
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 cimport cython
 
+cdef Py_ssize_t _FULL_READ
 cdef Py_ssize_t _GATHERED_MAX
 
 
@@ -13,6 +14,7 @@ cdef class Connection:
     cdef Py_ssize_t _gathered_size
     cdef object _handler
     cdef object _handshake
+    cdef bint _gives_way
     cdef bint _is_flush_due
     cdef bint _is_closed
     cdef object _loop

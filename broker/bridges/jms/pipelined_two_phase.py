@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TRANSACTIONS_MAX", "PipelinedTwoPhase"]
 
-TRANSACTIONS_MAX: Final = 64
+TRANSACTIONS_MAX: Final = 128
 """On their way at most: so many are rolled back after a failure, one after the other."""
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from broker.environment import Network
     from broker.model.transport_configuration import TransportConfiguration
 
+# A read of uvloop's that is full (UV_STREAM_RECV_BUF_SIZE) is followed by up to 31 more at once,
+# before it looks at anything else.
+_FULL_READ: Final = 256_000
 # Bytes waiting in the socket's buffer from which on senders wait.
 _WRITE_HIGH_WATER: Final = 256 * 1024
 
@@ -59,6 +62,14 @@ class Driver(asyncio.Protocol):
         except PacketFormatError as error:
             question = self._question
             self.lose(NotConnected(f"the broker sent an invalid packet: {error}{question}"))
+        transport = self._transport
+        if len(data) >= _FULL_READ and transport is not None and not transport.is_closing():
+            transport.pause_reading()
+            self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def eof_received(self) -> None:
         """Nothing: asyncio closes the transport and says so."""

@@ -1,0 +1,79 @@
+"""A peer that sends as fast as it is read leaves turns of the loop to all others."""
+
+import asyncio
+import socket
+import threading
+import time
+
+import pytest
+
+from broker.transport.connection import Connection
+
+uvloop = pytest.importorskip("uvloop", reason="uvloop has no wheel here")
+
+SIZE = 64 << 20
+
+
+class Taking:
+    """A handler that counts reads in each turn of the loop, and lets the socket fill up."""
+
+    def __init__(self, loop):
+        self.loop = loop
+        self.taken = self.reads = 0
+        self.of_turns = []
+        self.largest = 0
+        self.ended = asyncio.Event()
+
+    def receive(self, data):
+        self.taken += len(data)
+        self.largest = max(self.largest, len(data))
+        if not self.reads:
+            self.loop.call_soon(self.turn)
+        self.reads += 1
+        time.sleep(0.001)
+
+    def turn(self):
+        self.of_turns.append(self.reads)
+        self.reads = 0
+
+    def lost(self, error):
+        self.ended.set()
+
+
+def test_one_full_read_a_turn():
+    async def take():
+        loop = asyncio.get_running_loop()
+        handler = Taking(loop)
+
+        def connection():
+            return Connection(
+                lambda connection, first: (handler, 0),
+                lambda connection: None,
+                handshake_timeout_s=0,
+                loop=loop,
+                connection_id="00000001",
+                created_ms=0,
+            )
+
+        server = await loop.create_server(connection, "127.0.0.1", 0)
+        address = server.sockets[0].getsockname()
+
+        def send():
+            with socket.create_connection(address) as peer:
+                peer.sendall(bytes(SIZE))
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        await handler.ended.wait()
+        await asyncio.to_thread(sender.join)
+        server.close()
+        await server.wait_closed()
+        return handler
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        handler = runner.run(take())
+
+    assert handler.taken == SIZE
+    # Full ones, that is: else uvloop stops by itself.
+    assert handler.largest == 256_000
+    assert set(handler.of_turns) == {1}
