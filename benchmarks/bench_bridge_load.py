@@ -96,6 +96,9 @@ class Steady:
 
     def sent_s(self, number: int) -> float:
         """When the message of that number was sent, by time.perf_counter()."""
+        if number > self._counts[-1]:
+            # Just now, in a turn that has not ended.
+            return time.perf_counter()
         return self._times[bisect.bisect_left(self._counts, number)]
 
 
@@ -118,7 +121,8 @@ async def lag(options: argparse.Namespace, pair: Pair, case: Case) -> None:
         await asyncio.sleep(LOOK_S)
         arrived = await count_of(target, QUEUE)
         now = time.perf_counter()
-        lags.append(0.0 if arrived >= steady.count else now - steady.sent_s(arrived + 1))
+        since_s = 0.0 if arrived >= steady.count else now - steady.sent_s(arrived + 1)
+        lags.append(max(0.0, since_s))
     await sending
     third = max(1, len(lags) // 3)
     first, last = (1000 * statistics.median(some) for some in (lags[:third], lags[-third:]))
