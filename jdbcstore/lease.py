@@ -447,7 +447,7 @@ class Lease:
         released = False
         if may_be_held:
             try:
-                released = self._table.insist(self._release_row)
+                released = self._table.ask_despite_conflicts(self._release_row)
             except JournalIOError as error:
                 log.warning("the lease was not released, and ends by itself: %s", error)
         self._table.close()

@@ -211,13 +211,15 @@ class NodeManager:
                 errno.EBADMSG, f"unknown state {letter!r}", self._table.table.name
             ) from None
 
-    def _set_state(self, state: NodeState, *, as_holder: bool, is_last: bool = False) -> None:
+    def _set_state(
+        self, state: NodeState, *, as_holder: bool, retries_conflicts: bool = False
+    ) -> None:
         """Write row 0, as the holder only if the lease holds in the same transaction.
 
         Args:
             state: to write.
             as_holder: of the primary's lease.
-            is_last: before the lease is given up: tried again while somebody else is in the way.
+            retries_conflicts: retry while another session locks the row, as before a release.
 
         Raises:
             LeaseLost: it does not.
@@ -235,7 +237,7 @@ class NodeManager:
                     errno.ENOENT, f"no row {STATE_ROW} to write a state to", self._table.table.name
                 )
 
-        (self._table.insist if is_last else self._table.ask)(write)
+        (self._table.ask_despite_conflicts if retries_conflicts else self._table.ask)(write)
 
     def is_awaiting_failback(self) -> bool:
         """Whether a primary has asked for its place back: the state is F.
@@ -317,7 +319,7 @@ class NodeManager:
             JournalIOError: the database fails; the lease is still held.
         """
         self._check_started()
-        self._set_state(NodeState.PAUSED, as_holder=True, is_last=True)
+        self._set_state(NodeState.PAUSED, as_holder=True, retries_conflicts=True)
         self.primary_lease.release()
 
     def crash_primary(self) -> None:

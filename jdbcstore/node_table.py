@@ -30,10 +30,10 @@ __all__ = ["DatabaseAway", "NodeTable"]
 
 Answer = TypeVar("Answer")
 
-# Between two tries while somebody else is in the way.
+# Between two tries while another session has the row locked.
 CONFLICT_PAUSE_S: Final = 0.05
-# How long a stop tries to give a lease up before that is left to the lease's own end.
-GIVE_UP_MAX_MS: Final = 10_000
+# How long a release is retried; then the lease expires.
+CONFLICT_RETRY_MAX_MS: Final = 10_000
 
 
 class DatabaseAway(JournalIOError):
@@ -65,6 +65,7 @@ class NodeTable:
         self._connection: Connection | None = None
         self._lock = database.environment.new_lock()
         self._clock = database.environment.clock
+        # Never set: a wait for it is a pause.
         self._pause = database.environment.new_event()
 
     def create(self) -> None:
@@ -101,17 +102,20 @@ class NodeTable:
             self._commit()
             return answer
 
-    def insist(self, work: Callable[[Connection], Answer]) -> Answer:
-        """As ask(), for what gives a lease up: tried again while somebody else is in the way.
+    def ask_despite_conflicts(self, work: Callable[[Connection], Answer]) -> Answer:
+        """Run one transaction as ask() does, and retry it while another session locks the row.
 
-        One that waits for the lease asks for its row again and again, and a wait for the row is
-        short. A lease that was not given up would keep it waiting until the expiration.
+        A backup polls the lease's row, and a wait for the lock lasts `jdbc-lock-renew-period` at
+        most. If a release failed for that, the backup would wait until the lease expires.
+
+        Args:
+            work: given the connection; it may run several times.
 
         Raises:
-            DatabaseAway: as ask(), or somebody else was in the way all the time.
+            DatabaseAway: as ask(), or the row was locked for `jdbc-lock-expiration` or 10 s.
             JournalIOError: the database refuses.
         """
-        limit_ms = min(self.database.options.lock_expiration_ms, GIVE_UP_MAX_MS)
+        limit_ms = min(self.database.options.lock_expiration_ms, CONFLICT_RETRY_MAX_MS)
         deadline = self._clock() + limit_ms / 1000
         while True:
             try:

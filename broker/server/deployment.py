@@ -177,7 +177,7 @@ class Deployment:
         if self._waiting:
             self._look_later()
         else:
-            log.info("there is room again: what is configured has been made")
+            log.info("there is room again: the configuration is applied")
 
     def _deploy_address(self, name: str, routing_types: tuple[RoutingType, ...]) -> None:
         self._administration.ensure_address(name, routing_types, is_auto_created=False)

@@ -91,8 +91,8 @@ def test_a_released_lease_is_free_for_others(brokers):
     assert second.try_acquire()
 
 
-def test_a_lease_is_given_up_although_somebody_has_its_row_for_a_while(brokers):
-    """As one that waits for it, and asks again and again: else it would wait until the end."""
+def test_a_release_is_retried_while_another_session_locks_the_row(brokers):
+    """A backup that polls does so; else it would wait until the lease expires."""
     lease = brokers.lease(lock_renew_period_ms=50)
     lease.try_acquire()
     refused, answers, ask = threading.Event(), [], lease._table.ask
