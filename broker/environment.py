@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-__all__ = ["Clock", "DatagramSocket", "Environment", "Ids", "Listener", "Network", "new_executor"]
+__all__ = [
+    *("FULL_READ", "Clock", "DatagramSocket", "Environment", "Ids", "Listener", "Network"),
+    "new_executor",
+]
+
+FULL_READ: Final = 256_000
+"""Bytes of a full read of uvloop's (UV_STREAM_RECV_BUF_SIZE). libuv follows it by up to 31 more at
+once, before it looks at any other socket or at what has become durable (uv__read). A protocol
+that gets one pauses reading for a turn of the loop."""
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 # Sockets that a TLS acceptor takes before others have their turn.

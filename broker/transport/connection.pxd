@@ -14,13 +14,13 @@ cdef class Connection:
     cdef Py_ssize_t _gathered_size
     cdef object _handler
     cdef object _handshake
-    cdef bint _gives_way
     cdef bint _is_flush_due
     cdef bint _is_closed
     cdef object _loop
     cdef public object _on_end
     cdef Py_ssize_t _reading_holders
     cdef object _transport
+    cdef bint _yields
     cdef public object connection_id
     cdef public object created_ms
     cdef public object handshake_timeout_s

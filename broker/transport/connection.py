@@ -3,7 +3,7 @@
     first bytes ─▶ which protocol ─▶ handler.receive(bytes) …
     write(bytes) ─▶ gathered for one turn of the loop ─▶ transport
 
-A peer that sends as fast as it is read gives way to all others after each full read.
+After a full read the rest of the loop has a turn before the next one: see `environment.FULL_READ`.
 
 Bounds: until the protocol is known no more bytes are kept than the protocols need to tell, and for
 `handshake_timeout_s` seconds at most. If the peer does not read what it is sent, nothing more is
@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, cast
 
+from broker.environment import FULL_READ
 from broker.protocols.registry import Detection
 from broker.transport.principal import principal_of
 
@@ -32,9 +33,7 @@ log = logging.getLogger("broker")
 # Bytes that may wait to be sent before the peer is paused (writeBufferHighWaterMark).
 WRITE_HIGH_WATER: Final = 128 * 1024
 WRITE_LOW_WATER: Final = 32 * 1024
-# A read of uvloop's that is full (UV_STREAM_RECV_BUF_SIZE) is followed by up to 31 more at once,
-# before it looks at anything else: other sockets, or what has become durable.
-_FULL_READ: Final = 256_000
+_FULL_READ: Final = FULL_READ
 # Gathered at most before they are handed to the transport within a turn.
 _GATHERED_MAX: Final = 64 * 1024
 
@@ -91,7 +90,8 @@ class Connection:
         self.is_paused = False
         # How many want nothing to be read for now.
         self._reading_holders = 0
-        self._gives_way = False
+        # For the rest of a turn of the loop.
+        self._yields = False
         self.remote = self.local = ""
         self.principal: str | None = None
         self.sni_host: str | None = None
@@ -131,17 +131,17 @@ class Connection:
                     return
                 handler, data = found
             handler.receive(data)
-            if len(data) >= _FULL_READ and not self._gives_way:
-                self._gives_way = True
+            if len(data) >= _FULL_READ and not self._yields:
+                self._yields = True
                 self._read_or_not()
-                self._loop.call_soon(self._take_turn)
+                self._loop.call_soon(self._resume_after_turn)
         except Exception as error:
             log.warning("%s: closed: %s: %s", self.remote, type(error).__name__, error)
             log.debug("%s", self.remote, exc_info=error)
             self.abort()
 
-    def _take_turn(self) -> None:
-        self._gives_way = False
+    def _resume_after_turn(self) -> None:
+        self._yields = False
         self._read_or_not()
 
     def _begin(self, data: bytes) -> tuple[Receiver, bytes] | None:
@@ -185,7 +185,7 @@ class Connection:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        is_held = self.is_paused or self._gives_way or self._reading_holders > 0
+        is_held = self.is_paused or self._yields or self._reading_holders > 0
         if is_held and transport.is_reading():
             transport.pause_reading()
         elif not is_held and not transport.is_reading():

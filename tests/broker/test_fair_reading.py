@@ -1,4 +1,4 @@
-"""A peer that sends as fast as it is read leaves turns of the loop to all others."""
+"""After a full read the loop has a turn before the next: of the broker, and of its client."""
 
 import asyncio
 import socket
@@ -7,6 +7,9 @@ import time
 
 import pytest
 
+from broker.client.aio.transport import Driver
+from broker.client.replies import Reply
+from broker.environment import FULL_READ
 from broker.transport.connection import Connection
 
 uvloop = pytest.importorskip("uvloop", reason="uvloop has no wheel here")
@@ -16,6 +19,9 @@ SIZE = 64 << 20
 
 class Taking:
     """A handler that counts reads in each turn of the loop, and lets the socket fill up."""
+
+    # What a driver asks of its link at the end.
+    ready = Reply.of(None)
 
     def __init__(self, loop):
         self.loop = loop
@@ -32,6 +38,8 @@ class Taking:
         self.reads += 1
         time.sleep(0.001)
 
+    receive_data = receive
+
     def turn(self):
         self.of_turns.append(self.reads)
         self.reads = 0
@@ -40,22 +48,29 @@ class Taking:
         self.ended.set()
 
 
-def test_one_full_read_a_turn():
+def of_the_broker(loop, handler):
+    return Connection(
+        lambda connection, first: (handler, 0),
+        lambda connection: None,
+        handshake_timeout_s=0,
+        loop=loop,
+        connection_id="00000001",
+        created_ms=0,
+    )
+
+
+def of_the_client(loop, handler):
+    made = Driver(handler.lost, is_secured=False)
+    made.link = handler
+    return made
+
+
+@pytest.mark.parametrize("protocol", [of_the_broker, of_the_client])
+def test_one_full_read_a_turn(protocol):
     async def take():
         loop = asyncio.get_running_loop()
         handler = Taking(loop)
-
-        def connection():
-            return Connection(
-                lambda connection, first: (handler, 0),
-                lambda connection: None,
-                handshake_timeout_s=0,
-                loop=loop,
-                connection_id="00000001",
-                created_ms=0,
-            )
-
-        server = await loop.create_server(connection, "127.0.0.1", 0)
+        server = await loop.create_server(lambda: protocol(loop, handler), "127.0.0.1", 0)
         address = server.sockets[0].getsockname()
 
         def send():
@@ -74,6 +89,6 @@ def test_one_full_read_a_turn():
         handler = runner.run(take())
 
     assert handler.taken == SIZE
-    if handler.largest < 256_000:
+    if handler.largest < FULL_READ:
         pytest.skip("this kernel keeps less of what came than a full read: uvloop stops by itself")
     assert set(handler.of_turns) == {1}

@@ -7,6 +7,7 @@ import ssl
 from typing import TYPE_CHECKING, Final, cast
 
 from broker.client.errors import NotConnected
+from broker.environment import FULL_READ
 from broker.protocols.core.errors import PacketFormatError
 from broker.security.keystores import load_key, load_trusted
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from broker.environment import Network
     from broker.model.transport_configuration import TransportConfiguration
 
-# A read of uvloop's that is full (UV_STREAM_RECV_BUF_SIZE) is followed by up to 31 more at once,
-# before it looks at anything else.
-_FULL_READ: Final = 256_000
 # Bytes waiting in the socket's buffer from which on senders wait.
 _WRITE_HIGH_WATER: Final = 256 * 1024
 
@@ -63,11 +61,11 @@ class Driver(asyncio.Protocol):
             question = self._question
             self.lose(NotConnected(f"the broker sent an invalid packet: {error}{question}"))
         transport = self._transport
-        if len(data) >= _FULL_READ and transport is not None and not transport.is_closing():
+        if len(data) >= FULL_READ and transport is not None and not transport.is_closing():
             transport.pause_reading()
-            self._loop.call_soon(self._read_on)
+            self._loop.call_soon(self._resume_after_turn)
 
-    def _read_on(self) -> None:
+    def _resume_after_turn(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
