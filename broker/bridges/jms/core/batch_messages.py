@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.model.routing_type import RoutingType
 
-__all__ = ["BatchMessages", "bounded"]
+__all__ = ["BatchMessages", "fail_without_reply"]
 
 T = TypeVar("T")
 
@@ -73,9 +73,9 @@ class BatchMessages:
         address: where to.
         routing: of that address.
         ids: for the messages.
-        on_failed: called once, where the link is of no use any more, or a message cannot be sent.
-        on_answer: called with what was sent, and an error of the client or None; None has no
-            message answered: an error shows at the end of its transaction.
+
+    Attributes:
+        state: of the session.
     """
 
     def __init__(
@@ -85,17 +85,31 @@ class BatchMessages:
         address: str,
         routing: RoutingType,
         ids: MessageIds,
-        *,
-        on_failed: Callable[[Exception], object],
-        on_answer: Callable[[Sent, Exception | None], object] | None,
     ) -> None:
+        self.state = session.state
+        self._link = _Link(connection, session)
         self._address = address
         self._routing = routing
         self._ids = ids
-        self._on_failed = on_failed
         self._count = 0
+
+    def open(
+        self,
+        *,
+        on_failed: Callable[[Exception], object],
+        on_answer: Callable[[Sent, Exception | None], object] | None = None,
+    ) -> None:
+        """Begin; before anything else, and once.
+
+        Args:
+            on_failed: called once, where the link is of no use any more, or a message cannot be
+                sent.
+            on_answer: called with what was sent, and an error of the client or None; without it
+                no message is answered: an error shows at the end of its transaction.
+        """
+        self._on_failed = on_failed
         self._sending = Sending(
-            _Link(connection, session),
+            self._link,
             on_answer=on_answer or _nothing,
             on_failed=on_failed,
             on_room=_nothing,
@@ -125,23 +139,22 @@ class BatchMessages:
         return True
 
 
-def bounded(
+def fail_without_reply(
     reply: Reply[T], state: SessionState, request: str, on_expired: Callable[[Exception], object]
-) -> Reply[T]:
-    """Give a reply, watched: whether it comes within the connection's call timeout.
+) -> None:
+    """Call `on_expired` if a reply does not come within the connection's call timeout.
 
     Args:
         reply: to a request just made.
         state: of the session that made it.
         request: what it is called.
-        on_expired: called with the error where it does not.
+        on_expired: called with the error.
     """
     timeout_s = state.options.call_timeout_s
     if timeout_s is not None:
         error = CallTimeout(f"{request}: no answer in {timeout_s} s")
         timer = asyncio.get_running_loop().call_later(timeout_s, on_expired, error)
         reply.when_done(lambda _: timer.cancel())
-    return reply
 
 
 def _nothing(*_: object) -> None:

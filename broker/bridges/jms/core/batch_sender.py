@@ -1,6 +1,8 @@
 """Batches on their way to a broker of the Core protocol, sent without waiting for their answers.
 
-send_batch() ─▶ BatchMessages ─▶ each message confirmed, or the batch's commit ─▶ done(None)
+    send_batch() ─▶ BatchMessages ─▶ each message confirmed, or the batch's commit ─▶ done(None)
+
+How they are made and sent: batch_messages.py.
 """
 
 from __future__ import annotations
@@ -11,21 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.bridges.core.sending import Sent
-from broker.bridges.jms.core.batch_messages import BatchMessages, bounded
+from broker.bridges.jms.core.batch_messages import fail_without_reply
 from broker.client.errors import DuplicateId
 from broker.protocols.core.packet_session import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker.bridges.jms.core.message_ids import MessageIds
+    from broker.bridges.jms.core.batch_messages import BatchMessages
     from broker.bridges.jms.message import JMSMessage
     from broker.bridges.jms.providers import Done
-    from broker.client.aio.connection import AsyncConnection
-    from broker.client.aio.session import AsyncSession
     from broker.client.replies import Reply
     from broker.model.message import Message
-    from broker.model.routing_type import RoutingType
     from broker.protocols.core.packet import Packet
 
 __all__ = ["CoreBatchSender"]
@@ -58,33 +57,17 @@ class CoreBatchSender:
     """See the module's text, and `BatchSender`.
 
     Args:
-        connection: by which the session goes.
-        session: transacted, or one whose sends are confirmed each.
-        address: where to.
-        routing: of that address.
-        ids: for the messages.
+        messages: sends over a session that is transacted, or one whose sends are confirmed each.
         is_transacted: each batch is a transaction.
     """
 
-    def __init__(
-        self,
-        connection: AsyncConnection,
-        session: AsyncSession,
-        address: str,
-        routing: RoutingType,
-        ids: MessageIds,
-        *,
-        is_transacted: bool,
-    ) -> None:
-        self._state = session.state
+    def __init__(self, messages: BatchMessages, *, is_transacted: bool) -> None:
+        self._state = messages.state
         self._is_transacted = is_transacted
         self._batches: deque[_Batch] = deque()
         self._failure: Exception | None = None
-        self._messages = BatchMessages(
-            *(connection, session, address, routing, ids),
-            on_failed=self.fail,
-            on_answer=None if is_transacted else self._answered,
-        )
+        self._messages = messages
+        messages.open(on_failed=self.fail, on_answer=None if is_transacted else self._answered)
 
     def send_batch(self, messages: Sequence[JMSMessage], done: Done) -> None:
         """Send a batch behind the others; see `BatchSender`."""
@@ -125,7 +108,7 @@ class CoreBatchSender:
 
     def _commit(self, batch: _Batch) -> None:
         reply = self._state.channel.call_correlated(Commit())
-        bounded(reply, self._state, "Commit", self.fail)
+        fail_without_reply(reply, self._state, "Commit", self.fail)
         reply.when_done(partial(self._committed, batch))
 
     def _committed(self, batch: _Batch, reply: Reply[Packet]) -> None:

@@ -12,21 +12,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from broker.bridges.jms.core.batch_messages import BatchMessages, bounded
+from broker.bridges.jms.core.batch_messages import fail_without_reply
 from broker.bridges.jms.errors import XaError
 from broker.protocols.core import packet_xa as xa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker.bridges.jms.core.message_ids import MessageIds
+    from broker.bridges.jms.core.batch_messages import BatchMessages
     from broker.bridges.jms.message import JMSMessage
     from broker.bridges.jms.providers import Done
-    from broker.client.aio.connection import AsyncConnection
-    from broker.client.aio.session import AsyncSession
     from broker.client.replies import Reply
     from broker.client.session_state import SessionState
-    from broker.model.routing_type import RoutingType
     from broker.model.xid import Xid
     from broker.protocols.core.packet import Packet
 
@@ -144,7 +141,7 @@ class Branches:
         if self._failure is not None:
             return
         reply = self._state.channel.call(packet, xa.XaResponse, ahead=True)
-        bounded(reply, self._state, type(packet).__name__, self.fail)
+        fail_without_reply(reply, self._state, type(packet).__name__, self.fail)
         reply.when_done(partial(self._answered, made))
 
     def _answered(self, made: _Branch, reply: Reply[Packet]) -> None:
@@ -165,26 +162,14 @@ class CoreBranchSender:
     """Sends batches to one address, each in a branch; see `BranchSender`.
 
     Args:
-        connection: by which the session goes.
-        session: for distributed transactions.
-        address: where to.
-        routing: of that address.
-        ids: for the messages.
+        messages: sends over a session for distributed transactions.
     """
 
-    def __init__(
-        self,
-        connection: AsyncConnection,
-        session: AsyncSession,
-        address: str,
-        routing: RoutingType,
-        ids: MessageIds,
-    ) -> None:
-        self._messages = BatchMessages(
-            *(connection, session, address, routing, ids), on_failed=self.fail, on_answer=None
-        )
+    def __init__(self, messages: BatchMessages) -> None:
+        self._messages = messages
+        messages.open(on_failed=self.fail)
         # Nothing may be sent behind a branch that has not begun.
-        self._branches = Branches(session.state, self._messages.close)
+        self._branches = Branches(messages.state, messages.close)
 
     def send_branch(self, xid: Xid, messages: Sequence[JMSMessage], done: Done) -> None:
         """Send a batch behind the others; see `BranchSender`."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
+from broker.bridges.jms.core.batch_messages import BatchMessages
 from broker.bridges.jms.core.batch_sender import CoreBatchSender
 from broker.bridges.jms.core.branches import Branches, CoreBranchSender
 from broker.bridges.jms.core.conversion import core_message
@@ -182,17 +183,11 @@ class CoreSession:
         Raises:
             ProviderError: as sender().
         """
-        if self._needs_a_producer():
+        messages = await self._messages(destination)
+        if messages is None:
             return None
-        await self._make_sure(destination)
-        made = CoreBatchSender(
-            self._connection,
-            self._session,
-            destination.name,
-            _ROUTING[destination.kind],
-            self._ids,
-            is_transacted=self._kind is SessionKind.TRANSACTED,
-        )
+        is_transacted = self._kind is SessionKind.TRANSACTED
+        made = CoreBatchSender(messages, is_transacted=is_transacted)
         self._ahead.append(made)
         return made
 
@@ -204,22 +199,20 @@ class CoreSession:
         Raises:
             ProviderError: as sender().
         """
-        if self._needs_a_producer():
+        messages = await self._messages(destination)
+        if messages is None:
             return None
-        await self._make_sure(destination)
-        made = CoreBranchSender(
-            self._connection,
-            self._session,
-            destination.name,
-            _ROUTING[destination.kind],
-            self._ids,
-        )
+        made = CoreBranchSender(messages)
         self._ahead.append(made)
         return made
 
-    def _needs_a_producer(self) -> bool:
+    async def _messages(self, destination: Destination) -> BatchMessages | None:
         options = self._session.state.options
-        return options.compress_large_message or options.auto_group or options.group_id is not None
+        if options.compress_large_message or options.auto_group or options.group_id is not None:
+            return None
+        await self._make_sure(destination)
+        ends = self._connection, self._session
+        return BatchMessages(*ends, destination.name, _ROUTING[destination.kind], self._ids)
 
     async def _make_sure(self, destination: Destination) -> None:
         """As Artemis's JMS client does when a producer is made."""
