@@ -37,6 +37,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker.bridges.jms.errors import (
@@ -48,18 +49,20 @@ from broker.bridges.jms.errors import (
     InDoubtError,
     XaError,
 )
+from broker.bridges.jms.providers import BranchSession
 from broker.bridges.jms.transactions import Role
 from broker.model.xid import Xid
 from journal.errors import JournalError, JournalFull
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from broker.bridges.jms.decision_log import DecisionLog
     from broker.bridges.jms.providers import TwoPhaseSession
     from broker.environment import Clock
 
 __all__ = [
+    "AT_ONCE",
     "BRANCHES",
     "FORMAT_ID",
     "KEPT_MAX",
@@ -85,6 +88,8 @@ SETTLED_S: Final = 120.0
 _AGAIN_S: Final = 1.0
 # Decisions about transactions that have ended, as far as a side says: the latest of them.
 KEPT_MAX: Final = 100
+# Transactions that recovery ends side by side, if sessions have several branches on their way.
+AT_ONCE: Final = 64
 
 
 def branch(role: Role, transaction: bytes) -> Xid:
@@ -152,6 +157,16 @@ async def _end(resource: TwoPhaseSession, xid: Xid, *, is_commit: bool) -> bool:
         elif is_commit or not XA_RBBASE <= error.code <= XA_RBEND:
             raise
     return True
+
+
+async def _each(steps: Sequence[Callable[[], Awaitable[object]]], many: int) -> None:
+    """Take steps, so many at once; raise the first error behind all that went with it."""
+    for first in range(0, len(steps), many):
+        group = [step() for step in steps[first : first + many]]
+        outcomes = await asyncio.gather(*group, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
 
 
 @dataclass(slots=True)
@@ -230,16 +245,25 @@ class Coordinator:
         moving = set(self.on_their_way)
         prepared = await self._prepared(resources)
         moving |= self.on_their_way
-        for transaction in {**dict.fromkeys(self.decisions.undecided), **prepared}:
-            if transaction not in moving and not self.decisions.is_decided(transaction):
-                await self._recover_undecided(resources, transaction, transaction in prepared)
+        # A side is told of many at once where its session carries them.
+        many = AT_ONCE if all(isinstance(one, BranchSession) for one in resources.values()) else 1
+        await _each(
+            [
+                partial(self._recover_undecided, resources, one, one in prepared)
+                for one in {**dict.fromkeys(self.decisions.undecided), **prepared}
+                if one not in moving and not self.decisions.is_decided(one)
+            ],
+            many,
+        )
         moving = set(self.on_their_way)
-        for transaction in self.decisions.decided:
-            is_free = transaction not in moving
-            if is_free and (transaction in prepared or transaction not in self._kept):
-                await self.commit(resources, transaction)
-                self.recovered.committed += 1
-                log.info("%s: committed transaction %s", self.name, transaction.hex())
+        await _each(
+            [
+                partial(self._recover_decided, resources, one)
+                for one in self.decisions.decided
+                if one not in moving and (one in prepared or one not in self._kept)
+            ],
+            many,
+        )
         if not self._doubtful:
             return None
         due_s = min(one.due_s for one in self._doubtful.values())
@@ -271,6 +295,13 @@ class Coordinator:
             self.forget(transaction)
         elif transaction in self.decisions.undecided:
             self._doubtful[transaction] = _Doubtful(since_s, now_s + max(_AGAIN_S, age_s))
+
+    async def _recover_decided(
+        self, resources: Mapping[Role, TwoPhaseSession], transaction: bytes
+    ) -> None:
+        await self.commit(resources, transaction)
+        self.recovered.committed += 1
+        log.info("%s: committed transaction %s", self.name, transaction.hex())
 
     async def commit(self, resources: Mapping[Role, TwoPhaseSession], transaction: bytes) -> None:
         """Commit both branches of a decided transaction.

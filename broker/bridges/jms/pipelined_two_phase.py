@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TRANSACTIONS_MAX", "PipelinedTwoPhase"]
 
-TRANSACTIONS_MAX: Final = 128
-"""On their way at most: so many are rolled back after a failure, one after the other."""
+TRANSACTIONS_MAX: Final = 512
+"""On their way at most. Fills a link of 20 ms with batches of one message."""
 
 
 @dataclass(slots=True, eq=False)

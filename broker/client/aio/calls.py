@@ -92,19 +92,20 @@ class Calls:
         """Wait until the socket takes more."""
         await self._connection.drain()
 
-    async def call(self, packet: Packet, expected: type[P]) -> P:
+    async def call(self, packet: Packet, expected: type[P], *, ahead: bool = False) -> P:
         """Send a request of the protocol and wait for its answer.
 
         Args:
             packet: the request.
             expected: the class of its answer.
+            ahead: do not wait for the answers of earlier requests of this kind.
 
         Raises:
             BrokerRefused: the broker answered with an error.
             ClientError: the answer did not come.
         """
         await self.ready()
-        answer = await self.answered(self.state.channel.call(packet, expected), packet)
+        answer = await self.answered(self.state.channel.call(packet, expected, ahead=ahead), packet)
         assert isinstance(answer, expected)
         return answer
 

@@ -31,8 +31,8 @@ class Distributed(ABC):
     def _stopped(self) -> AbstractAsyncContextManager[None]:
         """Give a block without delivery."""
 
-    async def _ask(self, packet: Packet) -> None:
-        answer = await self._calls.call(packet, xa.XaResponse)
+    async def _ask(self, packet: Packet, *, ahead: bool = False) -> None:
+        answer = await self._calls.call(packet, xa.XaResponse, ahead=ahead)
         if answer.error:
             raise XaRefused(
                 answer.response_code, answer.message or f"XA code {answer.response_code}"
@@ -110,7 +110,7 @@ class Distributed(ABC):
         await self._ask(xa.XaPrepare(xid))
 
     async def xa_commit(self, xid: Xid, *, one_phase: bool = False) -> None:
-        """Commit the branch.
+        """Commit the branch. Several may be on their way, by tasks of their own.
 
         Args:
             xid: of the transaction.
@@ -119,10 +119,12 @@ class Distributed(ABC):
         Raises:
             XaRefused: the broker refuses, with the code of the XA standard.
         """
-        await self._ask(xa.XaCommit(xid, one_phase))
+        await self._ask(xa.XaCommit(xid, one_phase), ahead=True)
 
     async def xa_rollback(self, xid: Xid) -> None:
         """Roll the branch back; what was received in it comes again, in order.
+
+        Several may be on their way, by tasks of their own.
 
         Args:
             xid: of the transaction.
@@ -134,7 +136,7 @@ class Distributed(ABC):
         async with self._stopped():
             for consumer in self._calls.state.consumers:
                 consumer.clear()
-            await self._ask(xa.XaRollback(xid))
+            await self._ask(xa.XaRollback(xid), ahead=True)
 
     async def xa_forget(self, xid: Xid) -> None:
         """Let the broker forget a branch that an operator ended.

@@ -13,17 +13,18 @@ import contextlib
 
 import pytest
 
-from broker.bridges.jms.coordinator import KEPT_MAX, SETTLED_S, Coordinator, branch
+from broker.bridges.jms.coordinator import AT_ONCE, KEPT_MAX, SETTLED_S, Coordinator, branch
 from broker.bridges.jms.core.factory import CoreConnectionFactory
 from broker.bridges.jms.decision_log import DecisionLog
 from broker.bridges.jms.errors import XAER_NOTA, BridgeError, InDoubtError, XaError
 from broker.bridges.jms.providers import Credentials, Destination, SessionKind
 from broker.bridges.jms.transactions import Role
-from broker.client import AsyncClient, ClientError
+from broker.client import AsyncClient, ClientError, channel
 from broker.client.errors import NotConnected
 from broker.embedded import EmbeddedBroker
 from broker.environment import Environment
 from broker.model.xid import Xid
+from broker.protocols.core.packet_xa import XaCommit, XaRollback
 from tests.broker.bridges.jms.forgetful_log import FakeClock, ForgetfulStore
 
 QUEUE = Destination.queue("q")
@@ -234,6 +235,62 @@ def test_recovery_is_asked_for_until_nothing_can_arrive_any_more():
     assert waits == [1, 1, 2, 4, 8, 16, 32, 64]
     assert ended_s >= SETTLED_S
     assert undecided == ()
+
+
+@pytest.mark.parametrize("is_decided", [True, False])
+def test_many_are_ended_side_by_side_and_in_their_order(is_decided, monkeypatch):
+    """One after the other, over a link with latency, a bridge would stand still meanwhile."""
+    on_their_way = []
+    asked = channel.Channel.call
+
+    def call(self, packet, *args, **options):
+        try:
+            return asked(self, packet, *args, **options)
+        finally:
+            if isinstance(packet, XaCommit | XaRollback):
+                on_their_way.append(self._asked)
+
+    async def main():
+        async with world() as made:
+            producer = made.client_sessions[Role.SOURCE].producer("q")
+            for number in range(AT_ONCE + 3):
+                await producer.send(str(number))
+            old = await Bridge(made.brokers, ForgetfulStore(), FakeClock()).connect()
+            source, target = (old.sessions[role] for role in (Role.SOURCE, Role.TARGET))
+            sender = await target.sender(QUEUE)
+            for number in range(AT_ONCE + 3):
+                transaction = await old.log.begin(NAME)
+                for role in ROLES:
+                    await old.sessions[role].xa_start(branch(role, transaction))
+                if not number:
+                    receiver = await source.receiver(QUEUE, None, None)
+                await sender.send(await receiver.receive(WAIT_S))
+                await sender.confirmed()
+                for role in ROLES:
+                    await old.sessions[role].xa_end(branch(role, transaction))
+                for role in ROLES:
+                    await old.sessions[role].xa_prepare(branch(role, transaction))
+                if is_decided:
+                    await old.log.decide(transaction)
+            await old.end("broken")
+            bridge = await made.after_a_kill(old)
+            monkeypatch.setattr(channel.Channel, "call", call)
+            await bridge.coordinator.recover(bridge.sessions)
+            monkeypatch.undo()
+            await bridge.end("closed")
+            found = {}
+            for role, session in made.client_sessions.items():
+                found[role] = []
+                async with await session.consumer("q") as consumer:
+                    while (received := await consumer.receive_now()) is not None:
+                        found[role].append(received.text)
+            return found
+
+    found = asyncio.run(main())
+
+    there, other = (Role.TARGET, Role.SOURCE) if is_decided else (Role.SOURCE, Role.TARGET)
+    assert found == {there: [str(number) for number in range(AT_ONCE + 3)], other: []}
+    assert max(on_their_way) == AT_ONCE
 
 
 class Refusing:
