@@ -45,9 +45,6 @@ class ConsumerQueue(ReferenceQueue, Protocol):
     def acknowledge(self, reference: Reference, is_last: bool) -> None:
         """A consumer has it for good: recorded outside of any transaction."""
 
-    def cancel(self, references: Iterable[Reference]) -> None:
-        """Put single references that were delivered back, in the order in which they came."""
-
     def refuse(self, consumer: Consumer, message: Message) -> None:
         """Give a message to this consumer no more; other consumers may have it."""
 

@@ -15,7 +15,6 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
-from heapq import merge
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.queues.last_values import LastValues
@@ -323,50 +322,22 @@ class QueueContents:
     # --- messages come back -------------------------------------------------------------------
 
     def give_back(self, references: Iterable[Reference], unseen: Iterable[Reference] = ()) -> None:
-        """Put references that were delivered, in their order, before those that wait.
+        """Put references that were delivered where they stood, in the order of their messages.
 
-        Those delivered too often go to the dead letter address.
+        Those delivered too often go to the dead letter address. As QueueImpl.addSorted.
 
         Args:
             references: that the application may have seen: they wait for the redelivery delay.
-            unseen: that come behind them, and without a delay: they lay in the client's buffer,
-                or their consumer went (QueueImpl.cancel with ignoreRedeliveryCheck).
+            unseen: without a delay: they lay in the client's buffer, or their consumer went
+                (QueueImpl.cancel with ignoreRedeliveryCheck).
         """
         kept = [item for item in references if self._take_back(item, is_delayed=True)]
         kept += [item for item in unseen if self._take_back(item, is_delayed=False)]
-        for reference in reversed(kept):
-            self.waiting.add_head(reference)
-        self.deliver()
-
-    def cancel(self, references: Iterable[Reference]) -> None:
-        """Put single references that were delivered back, in the order in which they came.
-
-        Those delivered too often go to the dead letter address; the redelivery delay applies. As
-        QueueImpl.cancel(reference, timeBase).
-        """
-        by_level: dict[int, list[Reference]] = {}
-        for reference in references:
-            if self._take_back(reference, is_delayed=True):
-                level = self.waiting.level_of(reference.message)
-                by_level.setdefault(level.level, []).append(reference)
-        for number, returned in by_level.items():
-            returned.sort(key=_message_id)
-            level = self.waiting.levels[number]
-            last_id = _message_id(returned[-1])
-            before: list[Reference] = []
-            # What came back earlier stands at the head, too.
-            while len(before) < LOOK_COUNT_MAX:
-                head = level.first()
-                if head is None or _message_id(head) > last_id:
-                    break
-                self.waiting.remove(head)
-                before.append(head)
-            for reference in reversed(list(merge(before, returned, key=_message_id))):
-                self.waiting.add_head(reference)
+        self.waiting.add_back(kept)
         self.deliver()
 
     def _take_back(self, reference: Reference, *, is_delayed: bool) -> bool:
-        """Whether it goes to the head; else it went somewhere else."""
+        """Whether it waits again; else it went somewhere else."""
         reference.consumer = None
         if self.is_deleted:
             self.delivering_count -= 1
@@ -386,7 +357,3 @@ class QueueContents:
             self._put_off(reference)
             return False
         return True
-
-
-def _message_id(reference: Reference) -> int:
-    return reference.message.message_id

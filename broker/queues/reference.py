@@ -53,7 +53,7 @@ class ReferenceQueue(Protocol):
         """A consumer has it for good, and that is recorded already."""
 
     def give_back(self, references: Iterable[Reference], unseen: Iterable[Reference] = ()) -> None:
-        """Put those that were delivered, in their order, before those that wait."""
+        """Put those that were delivered where they stood."""
 
 
 class Recipient(Protocol):

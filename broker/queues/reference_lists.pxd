@@ -14,6 +14,7 @@ cdef class ReferenceList:
     cdef public Reference head
     cdef public int level
     cdef public Reference tail
+    cdef Reference _last_back
 
     @cython.locals(found=Reference)
     cpdef Reference first(self)
@@ -28,6 +29,15 @@ cdef class ReferenceList:
     cdef object _make(self, StoredRun run)
     cpdef object add_tail(self, Reference reference)
     cpdef object add_head(self, Reference reference)
+
+    @cython.locals(
+        place=Reference,
+        reference=Reference,
+        following=Reference,
+        message_id="long long",
+        passed=Py_ssize_t,
+    )
+    cpdef object add_back(self, references)
     cpdef object remove(self, Reference reference)
 
 
@@ -55,5 +65,8 @@ cdef class PriorityList:
     cdef ReferenceList _level(self, int priority)
     cpdef object add_tail(self, Reference reference)
     cpdef object add_head(self, Reference reference)
+
+    @cython.locals(level=ReferenceList)
+    cdef object _came_back(self, ReferenceList level, references)
     cpdef Reference head(self)
     cpdef object remove(self, Reference reference)

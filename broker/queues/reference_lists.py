@@ -10,9 +10,12 @@ Linked, since messages leave from the middle: by a selector, a group, expiry, an
 removal is found by its reference alone and costs the same wherever it stands; the two links are
 all that it costs to be in a list.
 
+What comes back stands where it stood, by its message's id. It is looked for from the head, or from
+where something came back last.
+
 A cursor stands on the last reference it gave. When that one is removed the cursor steps back, so
-what follows is still to come. When references come back to the head, all cursors of the level begin
-anew, since what they passed may fit now.
+what follows is still to come. When references come back, all cursors of the level begin anew, since
+what they passed may fit now.
 """
 
 from __future__ import annotations
@@ -23,13 +26,16 @@ from typing import TYPE_CHECKING, Final, Protocol
 from broker.queues.reference import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from broker.model.message import Message
 
 __all__ = ["LEVELS", "Cursor", "PriorityList", "ReferenceList", "StoredRun"]
 
 LEVELS: Final = 10  # Priorities 0 … 9 (JMS 2.0, 3.4.10); QueueImpl.NUM_PRIORITIES.
+# References passed while a place is looked for: some ms. Farther from their place than that are
+# those that selectors took from the depth of a queue; they stand nearer to the head then.
+_PASSED_MAX: Final = 20_000
 
 
 class StoredPart(Protocol):
@@ -45,11 +51,11 @@ class StoredPart(Protocol):
 class Watcher(Protocol):
     """Who goes through a list by a scan of its own."""
 
-    def put_first(self, reference: Reference) -> None:
-        """It came to the head of a level that the scan has begun with."""
+    def put_back(self, references: Sequence[Reference]) -> None:
+        """These came back, in their order, to a level that the scan has begun with."""
 
     def came_back(self) -> None:
-        """Something came to the head of a level."""
+        """Something came back."""
 
 
 class StoredRun(Reference):
@@ -71,12 +77,14 @@ class ReferenceList:
     Those of a StoredRun are made when a reader comes to it: see `first` and `after`.
     """
 
-    __slots__ = ("head", "level", "tail")
+    __slots__ = ("_last_back", "head", "level", "tail")
 
     def __init__(self, level: int) -> None:
         self.level = level
         self.head: Reference | None = None
         self.tail: Reference | None = None
+        # What came back last, or what stands before its place; None: that is the head.
+        self._last_back: Reference | None = None
 
     def first(self) -> Reference | None:
         """Give the first one; None where there is none."""
@@ -147,10 +155,45 @@ class ReferenceList:
             first.previous = reference
         self.head = reference
 
+    def add_back(self, references: Sequence[Reference]) -> None:
+        """Put references of one level, by their messages' ids, where they stood."""
+        place = self._last_back
+        message_id = references[0].message.message_id
+        if place is not None and place.message.message_id > message_id:
+            place = None
+        passed = 0
+        for reference in references:
+            message_id = reference.message.message_id
+            following = self.head if place is None else place.following
+            # Where something is not made yet nothing was delivered.
+            while (
+                following is not None
+                and passed < _PASSED_MAX
+                and not isinstance(following, StoredRun)
+                and following.message.message_id < message_id
+            ):
+                place = following
+                following = following.following
+                passed += 1
+            reference.level = self.level
+            reference.previous, reference.following = place, following
+            if place is None:
+                self.head = reference
+            else:
+                place.following = reference
+            if following is None:
+                self.tail = reference
+            else:
+                following.previous = reference
+            place = reference
+        self._last_back = place
+
     def remove(self, reference: Reference) -> None:
         """Take out, wherever it stands."""
         assert reference.level == self.level, "listed here"
         previous, following = reference.previous, reference.following
+        if reference is self._last_back:
+            self._last_back = None if isinstance(previous, StoredRun) else previous
         if previous is None:
             self.head = following
         else:
@@ -177,6 +220,12 @@ class ReferenceList:
             new.following.previous = new
         old.previous = old.following = None
         old.level = -1
+        if old is self._last_back:
+            self._last_back = new
+
+
+def _message_id(reference: Reference) -> int:
+    return reference.message.message_id
 
 
 def _made_before(reference: Reference) -> Reference | None:
@@ -239,7 +288,7 @@ class PriorityList:
         levels: by priority.
         used: priorities that were ever used, the highest first: most queues use one.
         cursors: that have to be told of removals.
-        scan: a cursor that is told what comes to the head instead of beginning anew.
+        scan: a cursor that is told what comes back instead of beginning anew.
         watcher: who goes by it.
     """
 
@@ -254,7 +303,7 @@ class PriorityList:
         self.watcher: Watcher | None = None
 
     def watch(self, scan: Cursor, watcher: Watcher) -> None:
-        """Keep a cursor right for a watcher, which is told what comes to the head."""
+        """Keep a cursor right for a watcher, which is told what comes back."""
         self.scan, self.watcher = scan, watcher
 
     def unwatch(self) -> None:
@@ -298,13 +347,32 @@ class PriorityList:
         """Put before those of the same priority; cursors of that priority begin anew."""
         level = self.level_of(reference.message)
         level.add_head(reference)
-        self.count += 1
+        self._came_back(level, [reference])
+
+    def add_back(self, references: Iterable[Reference]) -> None:
+        """Put what was delivered where it stood; cursors of its priorities begin anew.
+
+        Args:
+            references: in any order; that of their messages' ids is a producer's own.
+        """
+        by_level: dict[int, list[Reference]] = {}
+        for reference in references:
+            level = self.level_of(reference.message)
+            by_level.setdefault(level.level, []).append(reference)
+        for number, returned in by_level.items():
+            returned.sort(key=_message_id)
+            level = self.levels[number]
+            level.add_back(returned)
+            self._came_back(level, returned)
+
+    def _came_back(self, level: ReferenceList, references: Sequence[Reference]) -> None:
+        self.count += len(references)
         for cursor in self.cursors:
             cursor.places[level.level] = None
         if self.watcher is not None:
             assert self.scan is not None, "both, or none"
             if self.scan.places[level.level] is not None:
-                self.watcher.put_first(reference)
+                self.watcher.put_back(references)
             self.watcher.came_back()
 
     def head(self) -> Reference | None:

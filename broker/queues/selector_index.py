@@ -23,12 +23,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
+from heapq import merge
 from typing import TYPE_CHECKING, Final
 
+from broker.queues.contents import LOOK_COUNT_MAX
 from broker.queues.reference_lists import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from broker.model.message import Message
     from broker.queues.consumer import Consumer
@@ -82,9 +84,14 @@ class Lane:
         if len(entries) >= self._sweep_at:
             self._sweep(reference.level)
 
-    def add_first(self, reference: Reference) -> None:
-        """Note a reference before all others of its level."""
-        self._of_level(reference.level).appendleft(reference)
+    def add_back(self, references: Sequence[Reference]) -> None:
+        """Note references that came back to one level, by their messages' ids."""
+        entries = self._of_level(references[0].level)
+        last_id = references[-1].message.message_id
+        before: list[Reference] = []
+        while entries and len(before) < LOOK_COUNT_MAX and _message_id(entries[0]) < last_id:
+            before.append(entries.popleft())
+        entries.extendleft(reversed(list(merge(before, references, key=_message_id))))
 
     def _of_level(self, level: int) -> deque[Reference]:
         entries = self._entries.get(level)
@@ -118,6 +125,10 @@ class Lane:
                 if reference.level == level and not _has_expired(queue, reference):
                     return reference
         return None
+
+
+def _message_id(reference: Reference) -> int:
+    return reference.message.message_id
 
 
 def _take_head(queue: QueueContents) -> Reference | None:
@@ -197,7 +208,7 @@ class SelectorIndex:
         self.is_closed = False
         self._queue = queue
         self._consumers = consumers
-        # Not among the list's cursors: what comes to the head is told to put_first().
+        # Not among the list's cursors: what comes back is told to put_back().
         self._scan = Cursor(queue.waiting)
         queue.waiting.watch(self._scan, self)
         self._lanes: dict[Filter | None, Lane] = {}
@@ -388,14 +399,21 @@ class SelectorIndex:
         found += [lane for lane in self._others if lane.wants(message)]
         return found
 
-    def put_first(self, reference: Reference) -> None:
-        """A reference has come to the head of a level that the scan has begun with."""
-        for lane in self._lanes_of(reference.message):
-            lane.add_first(reference)
+    def put_back(self, references: Sequence[Reference]) -> None:
+        """References have come back to a level that the scan has begun with.
+
+        Those that it comes to as well are noted twice. Who takes them leaves nothing to the other.
+        """
+        by_lane: dict[Lane, list[Reference]] = {}
+        for reference in references:
+            for lane in self._lanes_of(reference.message):
+                by_lane.setdefault(lane, []).append(reference)
+        for lane, returned in by_lane.items():
+            lane.add_back(returned)
             self._activate(lane)
 
     def came_back(self) -> None:
-        """References have come to the head of a level: late lanes look at all of it again."""
+        """References have come back to a level: late lanes look at all of it again."""
         self._wake_all()
         for lane in self._behind:
             assert lane.cursor is not None, "it is behind"

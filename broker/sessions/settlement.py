@@ -137,7 +137,7 @@ class Settlement:
                 reference.delivery_count -= 1
             if undeliverable_here:
                 consumer.queue.refuse(consumer, reference.message)
-        consumer.queue.cancel(references)
+        consumer.queue.give_back(references)
         self._end(done, arguments)
 
     def give_back(
@@ -165,7 +165,7 @@ class Settlement:
         for reference in references:
             if reference.message.message_id in uncounted:
                 reference.delivery_count -= 1
-        consumer.queue.cancel(references)
+        consumer.queue.give_back(references)
         self._end(done, arguments)
 
     def reject(
