@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.bridge_ends import POLL_S, Pair, add_options, measured, uri_of
 from benchmarks.jms_bridges import artemis_process, our_process
+from broker.bridges.jms.options import JMSBridgeOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from tests.interop.jms.client import ScenarioProcess
 
 BATCH_TIME_MS = 100
+IN_FLIGHT = JMSBridgeOptions().max_in_flight
 # As it is shown: quality of service, and how exactly once is reached.
 IDS, PHASES = "duplicate ids", "two phases"
 WAYS = {
@@ -76,7 +78,7 @@ class OfQuality:
 
 
 def of_qualities(
-    process: ScenarioProcess, batch_size: int, *, is_ours: bool, in_flight: int = 4000
+    process: ScenarioProcess, batch_size: int, *, is_ours: bool, in_flight: int = IN_FLIGHT
 ) -> list[OfQuality]:
     """Give the bridges with each quality that a kind has.
 
@@ -108,7 +110,7 @@ def main() -> None:
     made = argparse.ArgumentParser(prog="python -m benchmarks.bench_jms_bridge")
     add_options(made)
     made.add_argument("--batches", default="100,1", help="max-batch-size, one run each")
-    made.add_argument("--in-flight", type=int, default=4000, help="max-in-flight of ours")
+    made.add_argument("--in-flight", type=int, default=IN_FLIGHT, help="max-in-flight of ours")
     made.add_argument("--only", default="", help="what a quality's name contains")
     made.add_argument("--folder", type=Path, help="where the brokers keep their files")
     options = made.parse_args()

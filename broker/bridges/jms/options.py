@@ -12,8 +12,6 @@ __all__ = ["FOREVER", "BridgeSettings", "ExactlyOnce", "JMSBridgeOptions", "Qual
 
 FOREVER: Final = -1
 _NAME_SIZE_MAX: Final = 32
-# Fills a link of 20 ms with messages of 1 KiB.
-_IN_FLIGHT: Final = 4000
 
 
 class QualityOfService(Enum):
@@ -80,7 +78,8 @@ class JMSBridgeOptions:
     quality_of_service: QualityOfService = QualityOfService.DUPLICATES_OK
     max_batch_size: int = 1
     max_batch_time: int = FOREVER
-    max_in_flight: int = _IN_FLIGHT
+    # Fills a link of 20 ms with messages of 1 KiB.
+    max_in_flight: int = 4000
     subscription_name: str | None = None
     client_id: str | None = None
     add_message_id_in_header: bool = False
