@@ -190,7 +190,7 @@ class QueueContents:
 
     def _put(self, reference: Reference) -> None:
         """Let a reference wait, or be scheduled."""
-        if reference.scheduled_ms:
+        if reference.sequence < 0:
             if reference.scheduled_ms > self.clock_ms():
                 self._put_off(reference)
                 return
@@ -322,7 +322,7 @@ class QueueContents:
     # --- messages come back -------------------------------------------------------------------
 
     def give_back(self, references: Iterable[Reference], unseen: Iterable[Reference] = ()) -> None:
-        """Put references that were delivered where they stood, in the order of their messages.
+        """Put references that were delivered where they stood.
 
         Those delivered too often go to the dead letter address. As QueueImpl.addSorted.
 

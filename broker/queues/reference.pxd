@@ -14,7 +14,7 @@ cdef class Reference:
     cdef public Message message
     cdef public Reference previous
     cdef public object queue
-    cdef public long long scheduled_ms
+    cdef public long long sequence
     cdef public int delivery_count
     cdef unsigned short _persisted_count
     cdef public signed char level

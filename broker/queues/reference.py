@@ -88,10 +88,11 @@ class Reference:
         message: shared by the references of all queues it was routed to.
         queue: the one that has it.
         delivery_count: how often it was handed to a consumer, this time included.
-        scheduled_ms: not delivered before, in ms since 1970; 0 is now.
         consumer: who has it, from delivery to acknowledgement or return; None while it waits, which
             in a non-destructive queue it does while consumers see it.
         level: priority it is listed under; -1 while it is in no list.
+        sequence: its place among those of its level, for when it comes back. Of one that is not due
+            it is -scheduled_ms: none has both, and a million of these may wait.
     """
 
     __slots__ = (
@@ -103,7 +104,7 @@ class Reference:
         "message",
         "previous",
         "queue",
-        "scheduled_ms",
+        "sequence",
     )
 
     def __init__(self, message: Message, queue: ReferenceQueue, scheduled_ms: int = 0) -> None:
@@ -114,7 +115,7 @@ class Reference:
         self.queue = queue
         self.delivery_count = 0
         self._persisted_count = 0
-        self.scheduled_ms = scheduled_ms
+        self.sequence = -scheduled_ms
         self.consumer: Recipient | None = None
         self.level = -1
         self.previous: Reference | None = None
@@ -131,6 +132,15 @@ class Reference:
     @persisted_count.setter
     def persisted_count(self, count: int) -> None:
         self._persisted_count = min(max(count, 0), _PERSISTED_MAX)
+
+    @property
+    def scheduled_ms(self) -> int:
+        """When it is due, in ms since 1970; 0 is now. Who sets it loses its place in a list."""
+        return -self.sequence if self.sequence < 0 else 0
+
+    @scheduled_ms.setter
+    def scheduled_ms(self, time_ms: int) -> None:
+        self.sequence = -time_ms
 
     @property
     def is_recorded(self) -> bool:

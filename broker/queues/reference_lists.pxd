@@ -15,6 +15,7 @@ cdef class ReferenceList:
     cdef public int level
     cdef public Reference tail
     cdef Reference _last_back
+    cdef long long _last_sequence
 
     @cython.locals(found=Reference)
     cpdef Reference first(self)
@@ -28,13 +29,17 @@ cdef class ReferenceList:
     @cython.locals(reference=Reference)
     cdef object _make(self, StoredRun run)
     cpdef object add_tail(self, Reference reference)
+
+    @cython.locals(last=Reference)
+    cdef object _append(self, Reference reference, long long sequence)
+
+    @cython.locals(first=Reference)
     cpdef object add_head(self, Reference reference)
 
     @cython.locals(
         place=Reference,
         reference=Reference,
         following=Reference,
-        message_id="long long",
         passed=Py_ssize_t,
     )
     cpdef object add_back(self, references)

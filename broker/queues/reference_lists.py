@@ -10,8 +10,9 @@ Linked, since messages leave from the middle: by a selector, a group, expiry, an
 removal is found by its reference alone and costs the same wherever it stands; the two links are
 all that it costs to be in a list.
 
-What comes back stands where it stood, by its message's id. It is looked for from the head, or from
-where something came back last.
+A list is in the order of its references' sequences, which they get when they come first: the ids of
+their messages, unless one with a higher id came before. So what comes back stands where it stood.
+Its place is looked for from the head, or from where something came back last.
 
 A cursor stands on the last reference it gave. When that one is removed the cursor steps back, so
 what follows is still to come. When references come back, all cursors of the level begin anew, since
@@ -63,6 +64,7 @@ class StoredRun(Reference):
 
     Attributes:
         parts: in order; each is made at once.
+        sequence: that of the first one that is not made is no lower.
     """
 
     __slots__ = ("parts",)
@@ -77,12 +79,14 @@ class ReferenceList:
     Those of a StoredRun are made when a reader comes to it: see `first` and `after`.
     """
 
-    __slots__ = ("_last_back", "head", "level", "tail")
+    __slots__ = ("_last_back", "_last_sequence", "head", "level", "tail")
 
     def __init__(self, level: int) -> None:
         self.level = level
         self.head: Reference | None = None
         self.tail: Reference | None = None
+        # Of what came to the tail last.
+        self._last_sequence = 0
         # What came back last, or what stands before its place; None: that is the head.
         self._last_back: Reference | None = None
 
@@ -113,6 +117,8 @@ class ReferenceList:
         """Put references before the run that they come from, which goes with its last one."""
         for reference in run.parts[0].make():
             reference.level = self.level
+            reference.sequence = max(run.sequence, reference.message.message_id)
+            run.sequence = reference.sequence + 1
             reference.previous, reference.following = run.previous, run
             if reference.previous is None:
                 self.head = reference
@@ -125,18 +131,20 @@ class ReferenceList:
 
     def add_stored(self, references: StoredPart) -> None:
         """Append references that are not made yet."""
-        last = self.tail
-        if isinstance(last, StoredRun):
-            last.parts.append(references)
-            return
-        run = StoredRun()
+        run = self.tail
+        if not isinstance(run, StoredRun):
+            run = StoredRun()
+            self._append(run, self._last_sequence + 1)
         run.parts.append(references)
-        self.add_tail(run)
 
     def add_tail(self, reference: Reference) -> None:
         """Append."""
+        self._append(reference, max(self._last_sequence + 1, reference.message.message_id))
+
+    def _append(self, reference: Reference, sequence: int) -> None:
         last = self.tail
         reference.level = self.level
+        reference.sequence = self._last_sequence = sequence
         reference.previous = last
         if last is None:
             self.head = reference
@@ -147,31 +155,32 @@ class ReferenceList:
     def add_head(self, reference: Reference) -> None:
         """Put before all others."""
         first = self.head
-        reference.level = self.level
-        reference.following = first
         if first is None:
-            self.tail = reference
-        else:
-            first.previous = reference
+            self.add_tail(reference)
+            return
+        reference.level = self.level
+        reference.sequence = max(first.sequence - 1, 0)
+        reference.following = first
+        first.previous = reference
         self.head = reference
 
     def add_back(self, references: Sequence[Reference]) -> None:
-        """Put references of one level, by their messages' ids, where they stood."""
+        """Put references, in the order of their sequences, where they stood."""
         place = self._last_back
-        message_id = references[0].message.message_id
-        if place is not None and place.message.message_id > message_id:
+        if place is not None and place.sequence > references[0].sequence:
             place = None
         passed = 0
         for reference in references:
-            message_id = reference.message.message_id
             following = self.head if place is None else place.following
-            # Where something is not made yet nothing was delivered.
             while (
                 following is not None
+                and following.sequence < reference.sequence
                 and passed < _PASSED_MAX
-                and not isinstance(following, StoredRun)
-                and following.message.message_id < message_id
             ):
+                if isinstance(following, StoredRun):
+                    self._make(following)
+                    following = self.head if place is None else place.following
+                    continue
                 place = following
                 following = following.following
                 passed += 1
@@ -193,7 +202,7 @@ class ReferenceList:
         assert reference.level == self.level, "listed here"
         previous, following = reference.previous, reference.following
         if reference is self._last_back:
-            self._last_back = None if isinstance(previous, StoredRun) else previous
+            self._last_back = previous
         if previous is None:
             self.head = following
         else:
@@ -209,6 +218,7 @@ class ReferenceList:
         """Put `new` where `old` stands."""
         assert old.level == self.level, "listed here"
         new.level = self.level
+        new.sequence = old.sequence
         new.previous, new.following = old.previous, old.following
         if new.previous is None:
             self.head = new
@@ -224,8 +234,8 @@ class ReferenceList:
             self._last_back = new
 
 
-def _message_id(reference: Reference) -> int:
-    return reference.message.message_id
+def _sequence(reference: Reference) -> int:
+    return reference.sequence
 
 
 def _made_before(reference: Reference) -> Reference | None:
@@ -353,14 +363,17 @@ class PriorityList:
         """Put what was delivered where it stood; cursors of its priorities begin anew.
 
         Args:
-            references: in any order; that of their messages' ids is a producer's own.
+            references: in any order.
         """
         by_level: dict[int, list[Reference]] = {}
         for reference in references:
             level = self.level_of(reference.message)
+            if not reference.sequence:
+                # It was in no list: a start found it in a prepared transaction.
+                reference.sequence = reference.message.message_id
             by_level.setdefault(level.level, []).append(reference)
         for number, returned in by_level.items():
-            returned.sort(key=_message_id)
+            returned.sort(key=_sequence)
             level = self.levels[number]
             level.add_back(returned)
             self._came_back(level, returned)

@@ -85,13 +85,13 @@ class Lane:
             self._sweep(reference.level)
 
     def add_back(self, references: Sequence[Reference]) -> None:
-        """Note references that came back to one level, by their messages' ids."""
+        """Note references that came back to one level, in their order, where they stood."""
         entries = self._of_level(references[0].level)
-        last_id = references[-1].message.message_id
+        last = references[-1].sequence
         before: list[Reference] = []
-        while entries and len(before) < LOOK_COUNT_MAX and _message_id(entries[0]) < last_id:
+        while entries and len(before) < LOOK_COUNT_MAX and entries[0].sequence < last:
             before.append(entries.popleft())
-        entries.extendleft(reversed(list(merge(before, references, key=_message_id))))
+        entries.extendleft(reversed(list(merge(before, references, key=_sequence))))
 
     def _of_level(self, level: int) -> deque[Reference]:
         entries = self._entries.get(level)
@@ -127,8 +127,8 @@ class Lane:
         return None
 
 
-def _message_id(reference: Reference) -> int:
-    return reference.message.message_id
+def _sequence(reference: Reference) -> int:
+    return reference.sequence
 
 
 def _take_head(queue: QueueContents) -> Reference | None:

@@ -67,6 +67,25 @@ def test_it_stands_where_it_stood(sent, steps):
     assert [bytes(one.message.body) for one in bench.addresses.queues["q"].waiting] == expected
 
 
+def test_whoever_committed_first_stays_first():
+    """Not the ids of messages, which those of a transaction have earlier."""
+    bench = Bench()
+    bench.queue()
+    late, session = bench.transacted(), bench.session()
+    late.send(message("late"), done)
+    session.send(message("early"), done)
+    late.commit(done)
+    bench.loop.run_turns()
+    sinks = [bench.consume(credits=100, session=bench.transacted()) for _ in range(2)]
+
+    for sink in sinks:
+        sink.consumer.receive_credits(0)
+        sink.session.close(has_failed=False)
+        bench.loop.run_turns()
+
+    assert bench.consume().bodies == ["early", "late"]
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_transactions_may_end_in_any_order(order):
     bench = Bench()
@@ -103,43 +122,46 @@ class Part:
         return self.references
 
 
-def references(count, first=0):
-    """References that are in no list."""
+def filled(count):
+    """What waits in a queue of so many messages."""
     bench = Bench()
     queue = bench.queue()
     session = bench.session()
-    for number in range(first + count):
+    for number in range(count):
         session.send(message(str(number)), done)
     bench.loop.run_turns()
-    found = list(queue.waiting)[first:]
-    for one in found:
-        queue.waiting.remove(one)
-    return found
+    return queue.waiting
 
 
 def test_what_is_not_made_yet_stays_so():
-    found = references(6)
+    found = list(filled(6))
+    for one in found:
+        one.level, one.previous, one.following = -1, None, None
     waiting = PriorityList()
-    part = Part(found[3:])
-    waiting.add_stored(4, part)
+    parts = [Part(found[:3]), Part(found[3:])]
+    for part in parts:
+        waiting.add_stored(4, part)
+    taken = []
+    while len(taken) < 3:
+        taken.append(waiting.head())
+        waiting.remove(taken[-1])
+    assert taken == found[:3]
 
-    waiting.add_back(found[1:3])
-    waiting.add_back(found[:1])
+    waiting.add_back(taken[1:])
+    waiting.add_back(taken[:1])
 
-    assert not part.is_made
-    level = waiting.levels[4]
-    assert level.head is found[0]
-    assert isinstance(level.tail, StoredRun)
+    assert [part.is_made for part in parts] == [True, False]
+    assert isinstance(waiting.levels[4].tail, StoredRun)
     assert list(waiting) == found
 
 
-def test_what_stood_deep_in_a_queue_is_not_looked_for_for_long(monkeypatch):
+def test_what_stood_deep_in_a_queue_is_not_looked_for_for_long():
     """The limit is the module's own: a list longer than that."""
     limit = reference_lists._PASSED_MAX
-    found = references(limit + 10)
-    waiting = PriorityList()
-    for one in found[:-2]:
-        waiting.add_tail(one)
+    waiting = filled(limit + 10)
+    found = list(waiting)
+    for one in found[-2:]:
+        waiting.remove(one)
 
     waiting.add_back(found[-2:])
 

@@ -317,6 +317,31 @@ async def test_a_transaction_counts_whole_or_not_at_all(either_broker):
 
 
 @asynchronous
+async def test_what_is_rolled_back_comes_again_in_its_order(either_broker):
+    """Whichever transaction ends first, and whichever of those that sent it committed first."""
+    async with client_of(either_broker, consumer_window_size=0) as client:
+        session = await client.session()
+        queue = await make_queue(session)
+        late = await client.session(AckMode.TRANSACTED)
+        await late.producer(queue).send("late")
+        for number in range(6):
+            await session.producer(queue).send(str(number))
+        await late.commit()
+
+        readers = [await client.session(AckMode.TRANSACTED) for _ in range(3)]
+        consumers = [await one.consumer(queue) for one in readers]
+        taken = [(await consumers[at % 3].receive(WAIT_S)).text for at in range(7)]
+        for consumer in consumers:
+            await consumer.close()
+        for at in (1, 0, 2):
+            await readers[at].rollback()
+
+        async with await session.consumer(queue) as consumer:
+            again = [(await consumer.receive(WAIT_S)).text for _ in taken]
+        assert (taken, again) == ([*"012345", "late"], [*"012345", "late"])
+
+
+@asynchronous
 async def test_a_distributed_transaction_is_prepared_found_and_committed(either_broker):
     async with client_of(either_broker) as client:
         session = await client.session(AckMode.XA)
