@@ -310,9 +310,13 @@ class Queue(QueueContents):
             self._is_open = self.binding.consumers_before_dispatch <= 0
         self._answered()
         self._refresh()
+        self.give_back((), returned)
+
+    def give_back(self, references: Iterable[Reference], unseen: Iterable[Reference] = ()) -> None:
+        """See QueueContents. A transaction may give back when all consumers have left long ago."""
+        super().give_back(references, unseen)
         if self.consumer_count == 0 and self.binding.purge_on_no_consumers:
             self.timers.call_soon(self._purge_if_unused)
-        self.give_back((), returned)
 
     def refuse(self, consumer: Consumer, message: Message) -> None:
         """Give a message to this consumer no more; other consumers may have it."""

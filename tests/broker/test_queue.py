@@ -446,6 +446,22 @@ def test_a_queue_is_purged_without_consumers():
     assert queue.message_count == 0
 
 
+def test_what_is_rolled_back_without_consumers_is_purged_too():
+    bench = Bench()
+    queue = bench.queue(purge_on_no_consumers=True)
+    sink = bench.consume(session=bench.transacted())
+    send(bench, "1", "2")
+    sink.session.acknowledge(0, sink.ids[0], done)
+    sink.session.close_consumer(0)
+    bench.loop.run_turns()
+    assert queue.message_count == 1
+
+    sink.session.rollback(done)
+    bench.loop.run_turns()
+
+    assert queue.message_count == 0
+
+
 def test_a_deleted_queue_tells_its_consumers(bench):
     send(bench, "1", "2")
     sink = bench.consume(credits=100)
