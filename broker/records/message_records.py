@@ -30,6 +30,7 @@ from broker.model.wire import RecordType, WireRecord, nested, wire
 from broker.model.xid import Xid
 
 _INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +120,26 @@ class ScheduledDelivery(WireRecord):
 
 @dataclass(frozen=True, slots=True)
 class DuplicateId(WireRecord):
-    """An id that this address has seen and will not accept again."""
+    """An id that this address has seen and will not accept again.
+
+    Whose it is stands behind what Artemis writes, which reads no further. Recovery needs it.
+    """
 
     record_type = RecordType.DUPLICATE_ID
 
     address: str = wire(SS)
     duplicate_id: bytes = wire(BYTES)
+    message_id: int = wire(LONG, default=0)
 
 
-def encode_duplicate_id(address: str, duplicate_id: bytes) -> bytes:
-    """Give the body of `DuplicateId(address, duplicate_id)`; an address is encoded once.
+def encode_duplicate_id(address: str, duplicate_id: bytes, message_id: int) -> bytes:
+    """Give the body of a `DuplicateId`; an address is encoded once.
 
     Raises:
         RecordFormatError: the address does not fit its encoding.
     """
-    return _encoded_address(address) + _INT.pack(len(duplicate_id)) + duplicate_id
+    size, owner = _INT.pack(len(duplicate_id)), _LONG.pack(message_id)
+    return _encoded_address(address) + size + duplicate_id + owner
 
 
 @functools.lru_cache(maxsize=1000)

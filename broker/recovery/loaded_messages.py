@@ -167,7 +167,7 @@ class LoadedMessages:
         known: the others, by message id.
         unreadable: ids of messages that stay in the journal as they are.
         queues: by queue id.
-        duplicate_ids: by address, the oldest first: the id and its record.
+        duplicate_ids: by address, the oldest first: the id, its record, and whose it was.
         heuristic: decisions of operators, with the record's id.
         others: records of pages and whatever else, with id, type and whether it is an update.
     """
@@ -180,7 +180,7 @@ class LoadedMessages:
         self.known = KnownMessages()
         self.unreadable: set[int] = set()
         self.queues: dict[int, LoadedQueue] = {}
-        self.duplicate_ids: dict[str, list[tuple[bytes, int]]] = {}
+        self.duplicate_ids: dict[str, list[tuple[bytes, int, int]]] = {}
         self.heuristic: list[tuple[int, HeuristicCompletion]] = []
         self.others: list[tuple[int, int, bool, bytes]] = []
 
@@ -432,7 +432,7 @@ class LoadedMessages:
         found = decode_record(item.user_type, item.body, is_update=item.is_update)
         if isinstance(found, DuplicateId):
             self.duplicate_ids.setdefault(found.address, []).append(
-                (found.duplicate_id, item.record_id)
+                (found.duplicate_id, item.record_id, found.message_id)
             )
         elif isinstance(found, HeuristicCompletion):
             self.heuristic.append((item.record_id, found))

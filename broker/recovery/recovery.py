@@ -30,7 +30,7 @@ from broker.routing.duplicates import KEPT_PREFIX
 from broker.transactions.transaction import TransactionState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from broker.paging.paging import Paging
     from broker.queues.filter import Filter
@@ -105,7 +105,8 @@ def recover(
     loader.load_references()
     for prepared in all_prepared:
         loader.load_prepared(prepared)
-    _load_duplicate_ids(postoffice.duplicates, storage, messages)
+    lost = loader.unreferenced_of_gone_queues()
+    _load_duplicate_ids(postoffice.duplicates, storage, messages, lost)
     for record_id, decision in messages.heuristic:
         transactions.load_heuristic(record_id, decision.xid, is_commit=decision.is_commit)
     loader.drop_unreferenced()
@@ -215,14 +216,34 @@ def _load_pages(paging: Paging, messages: LoadedMessages) -> PageLoader:
 
 
 def _load_duplicate_ids(
-    duplicates: DuplicateCaches, storage: StorageManager, messages: LoadedMessages
+    duplicates: DuplicateCaches,
+    storage: StorageManager,
+    messages: LoadedMessages,
+    lost: Collection[int],
 ) -> None:
+    """Give the caches what they had.
+
+    Lost messages may be sent again. A queue has its record in another journal: a crash may have
+    left messages of a new queue, and not the queue. Nobody was told of either, so senders that
+    repeat them are not to be refused. Their records go before those of the messages: a crash in
+    between leaves what finds them again.
+
+    Args:
+        duplicates: the caches, empty.
+        storage: where records go.
+        messages: of the journal.
+        lost: ids of messages whose queues are gone.
+    """
     for address, stored in messages.duplicate_ids.items():
-        if duplicates.is_persistent or address.startswith(KEPT_PREFIX):
-            duplicates.of(address).load(stored)
-        else:
-            for _, record_id in stored:
+        is_kept = duplicates.is_persistent or address.startswith(KEPT_PREFIX)
+        kept = []
+        for duplicate_id, record_id, message_id in stored:
+            if is_kept and message_id not in lost:
+                kept.append((duplicate_id, record_id))
+            else:
                 storage.delete_duplicate_id(record_id)
+        if kept:
+            duplicates.of(address).load(kept)
 
 
 class _MessageLoader:
@@ -246,6 +267,8 @@ class _MessageLoader:
         self._paging = postoffice.paging
         self._duplicates = postoffice.duplicates
         self._addresses = postoffice.addresses
+        # Messages that a queue had which is gone.
+        self._dropped: set[int] = set()
         # Of large messages, whose files stay.
         self._kept_bodies: set[int] = set()
         # Of prepared transactions.
@@ -264,7 +287,9 @@ class _MessageLoader:
     def _drop_references(self, loaded: LoadedQueue) -> None:
         gone = list(self._image.in_order(loaded))
         for reference in gone:
-            self._image.drop(reference, reference.message.message_id)
+            message_id = reference.message.message_id
+            self._dropped.add(message_id)
+            self._image.drop(reference, message_id)
         if gone:
             log.warning(
                 "queue %d is gone: %d references to it are left out", loaded.queue_id, len(gone)
@@ -302,6 +327,10 @@ class _MessageLoader:
         """
         if message.is_large and not self._find_body(message):
             raise RecordFormatError(f"large message {message.message_id} has no body")
+
+    def unreferenced_of_gone_queues(self) -> set[int]:
+        """Give the ids of messages that only queues had which are gone."""
+        return self._dropped.intersection(self._image.unreferenced()) if self._dropped else set()
 
     def drop_unreferenced(self) -> None:
         """Delete messages that no queue has."""
@@ -391,7 +420,7 @@ class _MessageLoader:
                 assert isinstance(found_id, DuplicateId), "its type says so"
                 cache = self._duplicates.of(found_id.address)
                 cache.add(found_id.duplicate_id, record_id)
-                tx.add_duplicate_id(cache, found_id.duplicate_id, record_id)
+                tx.load_duplicate_id(cache, found_id.duplicate_id, record_id)
             elif self._pages is None or not self._pages.load_prepared(
                 tx, record_id, kind, item.is_update, body
             ):

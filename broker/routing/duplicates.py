@@ -110,12 +110,18 @@ class DuplicateCache:
         in_order = self._circle[self._position :] + self._circle[: self._position]
         return [duplicate_id for duplicate_id, _ in in_order]
 
-    def record(self, duplicate_id: bytes, tx_id: int | None) -> int:
-        """Record an id, which counts from the commit on; the record's id, 0 without one."""
+    def record(self, duplicate_id: bytes, tx_id: int | None, message_id: int = 0) -> int:
+        """Record an id, which counts from the commit on; the record's id, 0 without one.
+
+        Args:
+            duplicate_id: that was seen.
+            tx_id: of the transaction that it is part of.
+            message_id: of the message that had it.
+        """
         if not self._is_persistent or self.size == 0:
             return 0
         record_id = self._storage.new_id()
-        self._storage.store_duplicate_id(record_id, self.address, duplicate_id, tx_id)
+        self._storage.store_duplicate_id(record_id, self.address, duplicate_id, message_id, tx_id)
         return record_id
 
     def add(self, duplicate_id: bytes, record_id: int) -> None:

@@ -248,7 +248,7 @@ class PostOffice:
             return False
         # Id and message have to be recorded together.
         tx = self._transactions.begin()
-        tx.add_duplicate_id(ids, found)
+        tx.add_duplicate_id(ids, found, message.message_id)
         try:
             self.enqueuer.put_in_memory(message, routing.queues, 0, cached.memory, context, tx)
         except (BrokerError, JournalError):
@@ -300,7 +300,7 @@ class PostOffice:
         if tx is not None:
             for cache, duplicate_id in ids:
                 if not tx.has_duplicate_id(cache, duplicate_id):
-                    tx.add_duplicate_id(cache, duplicate_id)
+                    tx.add_duplicate_id(cache, duplicate_id, message.message_id)
         try:
             result = self._deliver_to_queues(
                 message, address, queue_name, context, tx, is_dead=is_dead, depth=depth

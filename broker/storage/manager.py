@@ -285,10 +285,26 @@ class StorageManager:
     # --- duplicate ids ------------------------------------------------------------------------
 
     def store_duplicate_id(
-        self, record_id: int, address: str, duplicate_id: bytes, tx_id: int | None = None
+        self,
+        record_id: int,
+        address: str,
+        duplicate_id: bytes,
+        message_id: int,
+        tx_id: int | None = None,
     ) -> None:
-        """Record an id that this address has seen."""
-        body = encode_duplicate_id(address, duplicate_id)
+        """Record an id that this address has seen.
+
+        Args:
+            record_id: of the record.
+            address: as the record names it.
+            duplicate_id: that was seen.
+            message_id: of the message that had it; 0 is no message.
+            tx_id: of the transaction that it is part of.
+
+        Raises:
+            BrokerError: the disk is full.
+        """
+        body = encode_duplicate_id(address, duplicate_id, message_id)
         try:
             if tx_id is None:
                 self._messages.add(record_id, _DUPLICATE_ID, body, done=self._done, wait=False)

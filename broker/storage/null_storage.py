@@ -60,7 +60,12 @@ class NullStorage(StorageManager):
         pass
 
     def store_duplicate_id(
-        self, record_id: int, address: str, duplicate_id: bytes, tx_id: int | None = None
+        self,
+        record_id: int,
+        address: str,
+        duplicate_id: bytes,
+        message_id: int,
+        tx_id: int | None = None,
     ) -> None:
         """Keep nothing."""
 

@@ -44,7 +44,7 @@ class DuplicateIds(Protocol):
 
     def __contains__(self, duplicate_id: bytes) -> bool: ...
 
-    def record(self, duplicate_id: bytes, tx_id: int | None) -> int:
+    def record(self, duplicate_id: bytes, tx_id: int | None, message_id: int) -> int:
         """Record an id, which counts from the commit on; the record's id, 0 without one."""
 
     def add(self, duplicate_id: bytes, record_id: int) -> None:
@@ -203,13 +203,14 @@ class Transaction:
             cache is other and duplicate_id == found for other, found, _ in self._duplicate_ids
         )
 
-    def add_duplicate_id(
-        self, cache: DuplicateIds, duplicate_id: bytes, record_id: int | None = None
-    ) -> None:
-        """An address sees this id when it commits; None as its record's id records it now."""
-        if record_id is None:
-            record_id = cache.record(duplicate_id, self.tx_id)
-            self.has_records = self.has_records or record_id != 0
+    def add_duplicate_id(self, cache: DuplicateIds, duplicate_id: bytes, message_id: int) -> None:
+        """An address sees this id of a message when it commits."""
+        record_id = cache.record(duplicate_id, self.tx_id, message_id)
+        self.has_records = self.has_records or record_id != 0
+        self.load_duplicate_id(cache, duplicate_id, record_id)
+
+    def load_duplicate_id(self, cache: DuplicateIds, duplicate_id: bytes, record_id: int) -> None:
+        """The same, where it is recorded."""
         self._duplicate_ids.append((cache, duplicate_id, record_id))
 
     def fail(self, error: BrokerError | JournalError) -> None:

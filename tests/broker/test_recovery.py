@@ -1,6 +1,7 @@
 """What a broker finds again: after a stop, and after a crash, which is a copy of its folder."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.broker.bench import Sink, message
 from tests.live_copy import copy_live
 
 XID = Xid(1, b"b", b"g")
+TOPIC = {"address": "topic", "routing_type": RoutingType.MULTICAST}
 
 
 def options(folder, **changes):
@@ -287,6 +289,42 @@ def test_a_second_broker_is_refused(tmp_path):
                 await Broker(options(tmp_path)).start()
 
     asyncio.run(both())
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_what_a_lost_queue_had_may_be_sent_again(tmp_path, is_elsewhere):
+    """The record of a new queue is in another journal: a crash may leave its messages alone.
+
+    Nobody was told that they are there. Who sends them again is not to be refused.
+    """
+
+    async def sent_again(folder, names):
+        async with BrokerRun(folder) as run:
+            for name in names:
+                await run.queue(name, **TOPIC)
+            await run.send(message("1", address="topic", _AMQ_DUPL_ID="id"))
+            return {name: run.bodies(name) for name in names}
+
+    async def runs():
+        folder = tmp_path / "data"
+        async with BrokerRun(folder) as run:
+            if is_elsewhere:
+                await run.queue("old", **TOPIC)
+            before = run.crash_copy("before")
+            await run.queue("new", **TOPIC)
+            await run.send(message("1", address="topic", _AMQ_DUPL_ID="id"))
+            crashed = run.crash_copy("crashed")
+        shutil.rmtree(crashed / "bindings")
+        shutil.copytree(before / "bindings", crashed / "bindings")
+        again = tmp_path / "again"
+        shutil.copytree(crashed, again)
+        first = await sent_again(crashed, ["new"])
+        async with BrokerRun(again):
+            # A start that ends before anybody sends anything.
+            pass
+        return first, await sent_again(again, ["new"])
+
+    assert asyncio.run(runs()) == ({"new": [] if is_elsewhere else ["1"]},) * 2
 
 
 def test_no_client_gets_a_success_after_the_storage_failed(tmp_path):

@@ -394,8 +394,8 @@ def test_huge_lengths_are_refused_at_once():
         AddressBinding.read(BodyReader(bytes.fromhex("00000002 6100") + huge + b"\x01"))
 
 
-@given(st.text(max_size=20), st.binary(max_size=40))
-def test_a_duplicate_id_is_encoded_as_its_record_says(address, duplicate_id):
-    expected = encode_record(message_records.DuplicateId(address, duplicate_id))
+@given(st.text(max_size=20), st.binary(max_size=40), st.integers(0, 2**63 - 1))
+def test_a_duplicate_id_is_encoded_as_its_record_says(address, duplicate_id, message_id):
+    expected = encode_record(message_records.DuplicateId(address, duplicate_id, message_id))
 
-    assert message_records.encode_duplicate_id(address, duplicate_id) == expected
+    assert message_records.encode_duplicate_id(address, duplicate_id, message_id) == expected
