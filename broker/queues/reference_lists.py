@@ -64,7 +64,7 @@ class StoredRun(Reference):
 
     Attributes:
         parts: in order; each is made at once.
-        sequence: that of the first one that is not made is no lower.
+        sequence: the first one that is not made has this or a higher one.
     """
 
     __slots__ = ("parts",)

@@ -224,8 +224,8 @@ def _load_duplicate_ids(
     """Give the caches what they had.
 
     Lost messages may be sent again. A queue has its record in another journal: a crash may have
-    left messages of a new queue, and not the queue. Nobody was told of either, so senders that
-    repeat them are not to be refused. Their records go before those of the messages: a crash in
+    left messages of a new queue, and not the queue. Neither was confirmed, so senders that repeat
+    them are not to be refused. The records of the ids go before those of the messages: a crash in
     between leaves what finds them again.
 
     Args:

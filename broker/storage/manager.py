@@ -298,7 +298,7 @@ class StorageManager:
             record_id: of the record.
             address: as the record names it.
             duplicate_id: that was seen.
-            message_id: of the message that had it; 0 is no message.
+            message_id: of the message that had it; 0 where none is known.
             tx_id: of the transaction that it is part of.
 
         Raises:

@@ -295,7 +295,7 @@ def test_a_second_broker_is_refused(tmp_path):
 def test_what_a_lost_queue_had_may_be_sent_again(tmp_path, is_elsewhere):
     """The record of a new queue is in another journal: a crash may leave its messages alone.
 
-    Nobody was told that they are there. Who sends them again is not to be refused.
+    They were not confirmed: who sends them again is not to be refused.
     """
 
     async def sent_again(folder, names):

@@ -1,4 +1,4 @@
-"""What comes back stands where it stood, whoever had it and whoever gives it back first."""
+"""What comes back stands where it stood, in whatever order consumers give it back."""
 
 import pytest
 from hypothesis import given, settings
