@@ -323,13 +323,21 @@ class Coordinator:
     def forget(self, transaction: bytes) -> None:
         """It has ended on both sides, for certain.
 
+        A log that has no room, or has failed, keeps it: what is told once more changes nothing. A
+        failure shows at the next transaction.
+
         Args:
             transaction: global id.
         """
         self._doubtful.pop(transaction, None)
         self._kept.pop(transaction, None)
         self.on_their_way.discard(transaction)
-        self.decisions.forget(transaction)
+        try:
+            self.decisions.forget(transaction)
+        except JournalFull as error:
+            log.info("%s: transaction %s stays in the log: %s", self.name, transaction.hex(), error)
+        except JournalError as error:
+            self._failure = self._failure or error
 
     async def decide(self, *transactions: bytes) -> None:
         """Decide to commit.

@@ -16,7 +16,13 @@ import pytest
 from broker.bridges.jms.coordinator import AT_ONCE, KEPT_MAX, SETTLED_S, Coordinator, branch
 from broker.bridges.jms.core.factory import CoreConnectionFactory
 from broker.bridges.jms.decision_log import DecisionLog
-from broker.bridges.jms.errors import XAER_NOTA, BridgeError, InDoubtError, XaError
+from broker.bridges.jms.errors import (
+    XAER_NOTA,
+    BridgeConfigError,
+    BridgeError,
+    InDoubtError,
+    XaError,
+)
 from broker.bridges.jms.providers import Credentials, Destination, SessionKind
 from broker.bridges.jms.transactions import Role
 from broker.client import AsyncClient, ClientError, channel
@@ -25,6 +31,7 @@ from broker.embedded import EmbeddedBroker
 from broker.environment import Environment
 from broker.model.xid import Xid
 from broker.protocols.core.packet_xa import XaCommit, XaRollback
+from journal.errors import JournalFull, JournalIOError
 from tests.broker.bridges.jms.forgetful_log import FakeClock, ForgetfulStore
 
 QUEUE = Destination.queue("q")
@@ -364,6 +371,38 @@ def test_so_many_decisions_are_kept_for_that():
     transactions, decided = asyncio.run(main())
 
     assert decided == tuple(transactions[3:])
+
+
+@pytest.mark.parametrize("failure", [JournalIOError(5, "cannot sync"), JournalFull(28, "full")])
+def test_a_log_that_fails_behind_the_commits_fails_no_transaction(failure, monkeypatch):
+    """The next one shows it. The answer to the last commit comes where no caller waits."""
+
+    async def main():
+        sides = {role: Refusing() for role in ROLES}
+        for side in sides.values():
+            # Both know their branches.
+            side.xa_commit = side.xa_start
+        store = ForgetfulStore()
+        log = DecisionLog(store, Environment().ids)
+        log.open()
+        coordinator = Coordinator(log, NAME, FakeClock())
+        transaction = await coordinator.begin(sides)
+
+        def delete(record_id, *, sync):
+            raise failure
+
+        monkeypatch.setattr(store, "delete", delete)
+        await transaction.commit()
+        try:
+            await coordinator.new_transaction()
+        except BridgeConfigError as error:
+            return str(error)
+        return "goes on"
+
+    told = asyncio.run(main())
+
+    closed = f"the transaction log has failed; start the bridge again: {failure}"
+    assert told == ("goes on" if isinstance(failure, JournalFull) else closed)
 
 
 def test_a_transaction_of_another_manager_is_left_alone():
