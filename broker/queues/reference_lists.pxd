@@ -43,6 +43,7 @@ cdef class ReferenceList:
         passed=Py_ssize_t,
     )
     cpdef object add_back(self, references)
+    cdef object _link(self, Reference reference, Reference previous, Reference following)
     cpdef object remove(self, Reference reference)
 
 

@@ -22,6 +22,7 @@ what they passed may fit now.
 from __future__ import annotations
 
 from collections import deque
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.queues.reference import Reference
@@ -184,18 +185,24 @@ class ReferenceList:
                 place = following
                 following = following.following
                 passed += 1
-            reference.level = self.level
-            reference.previous, reference.following = place, following
-            if place is None:
-                self.head = reference
-            else:
-                place.following = reference
-            if following is None:
-                self.tail = reference
-            else:
-                following.previous = reference
+            self._link(reference, place, following)
             place = reference
         self._last_back = place
+
+    def _link(
+        self, reference: Reference, previous: Reference | None, following: Reference | None
+    ) -> None:
+        """List it between two others; None is an end of the list."""
+        reference.level = self.level
+        reference.previous, reference.following = previous, following
+        if previous is None:
+            self.head = reference
+        else:
+            previous.following = reference
+        if following is None:
+            self.tail = reference
+        else:
+            following.previous = reference
 
     def remove(self, reference: Reference) -> None:
         """Take out, wherever it stands."""
@@ -217,25 +224,12 @@ class ReferenceList:
     def replace(self, old: Reference, new: Reference) -> None:
         """Put `new` where `old` stands."""
         assert old.level == self.level, "listed here"
-        new.level = self.level
         new.sequence = old.sequence
-        new.previous, new.following = old.previous, old.following
-        if new.previous is None:
-            self.head = new
-        else:
-            new.previous.following = new
-        if new.following is None:
-            self.tail = new
-        else:
-            new.following.previous = new
+        self._link(new, old.previous, old.following)
         old.previous = old.following = None
         old.level = -1
         if old is self._last_back:
             self._last_back = new
-
-
-def _sequence(reference: Reference) -> int:
-    return reference.sequence
 
 
 def _made_before(reference: Reference) -> Reference | None:
@@ -373,7 +367,7 @@ class PriorityList:
                 reference.sequence = reference.message.message_id
             by_level.setdefault(level.level, []).append(reference)
         for number, returned in by_level.items():
-            returned.sort(key=_sequence)
+            returned.sort(key=attrgetter("sequence"))
             level = self.levels[number]
             level.add_back(returned)
             self._came_back(level, returned)

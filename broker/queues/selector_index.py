@@ -24,6 +24,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from heapq import merge
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from broker.queues.contents import LOOK_COUNT_MAX
@@ -91,7 +92,7 @@ class Lane:
         before: list[Reference] = []
         while entries and len(before) < LOOK_COUNT_MAX and entries[0].sequence < last:
             before.append(entries.popleft())
-        entries.extendleft(reversed(list(merge(before, references, key=_sequence))))
+        entries.extendleft(reversed(list(merge(before, references, key=attrgetter("sequence")))))
 
     def _of_level(self, level: int) -> deque[Reference]:
         entries = self._entries.get(level)
@@ -125,10 +126,6 @@ class Lane:
                 if reference.level == level and not _has_expired(queue, reference):
                     return reference
         return None
-
-
-def _sequence(reference: Reference) -> int:
-    return reference.sequence
 
 
 def _take_head(queue: QueueContents) -> Reference | None:
