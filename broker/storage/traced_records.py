@@ -16,6 +16,8 @@ from errno import ENOENT
 from typing import TYPE_CHECKING, Final
 
 from broker.model.wire import RecordType
+from broker.records.message_records import DuplicateId
+from broker.records.records import RecordFormatError, decode_record
 from journal.errors import JournalIOError
 from journal.folder import JournalName, list_files
 from journal.reader import FileView, read_bytes
@@ -105,11 +107,15 @@ def records_of_bridge_id(options: JournalOptions, bridge_id: bytes) -> list[Trac
     """
 
     def is_wanted(record: RawRecord) -> bool:
-        return (
-            record.user_type == _DUPLICATE_ID
-            and record.body is not None
-            and record.body.endswith(bridge_id)
-        )
+        body = record.body
+        if record.user_type != _DUPLICATE_ID or body is None or bridge_id not in body:
+            return False
+        try:
+            found = decode_record(_DUPLICATE_ID, body, is_update=False)
+        except RecordFormatError:
+            # Damaged, which is not what is asked here: it names no id.
+            return False
+        return isinstance(found, DuplicateId) and found.duplicate_id == bridge_id
 
     return _traced(options, bridge_id, is_wanted)
 
