@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
     from broker.routing.addresses import Addresses
+    from broker.routing.duplicates import DuplicateCache
     from broker.routing.message_copies import MessageCopies
     from broker.storage.context import OperationContext
     from broker.storage.manager import StorageManager
@@ -98,16 +99,64 @@ class Enqueuer:
         """Do so without pages, where it is known that none are needed."""
         if message.durable:
             self._record(message, queues, scheduled_ms, context, tx)
-        if tx is not None:
-            tx.take_room(memory, message.memory_size)
+        if tx is None:
+            self._put_alone(message, queues, scheduled_ms, memory, context)
+            return
+        tx.take_room(memory, message.memory_size)
         for queue in queues:
             reference = reference_to(message, queue, scheduled_ms)
             memory.add(message)
-            if tx is None:
-                queue.undecided_count += 1
-                context.then(_add, (reference,))
-            else:
-                tx.send(reference)
+            tx.send(reference)
+
+    def put_with_id(
+        self,
+        message: Message,
+        queues: list[Queue],
+        memory: AddressMemory,
+        context: OperationContext,
+        ids: DuplicateCache,
+        duplicate_id: bytes,
+    ) -> None:
+        """Do so for a message that is sent alone, and record its duplicate id with it.
+
+        After a crash both are there, or neither.
+
+        Raises:
+            BrokerError: the disk is full; nothing happened.
+            JournalError: it does not fit the storage, or that has failed.
+        """
+        storage = self._storage
+        durable = _durable(queues) if message.durable else []
+        tx_id = storage.new_id()
+        try:
+            record_id = ids.record(duplicate_id, tx_id, message.message_id)
+            if durable:
+                storage.store_message(message, tx_id)
+                self._refer(message.message_id, durable, 0, tx_id)
+        except (BrokerError, JournalError):
+            storage.rollback(tx_id)
+            raise
+        if durable or record_id:
+            message.durable_references = len(durable)
+            storage.commit(tx_id)
+            context.note()
+        # At once: who sends the same id now comes behind this commit.
+        ids.add(duplicate_id, record_id)
+        self._put_alone(message, queues, 0, memory, context)
+
+    def _put_alone(
+        self,
+        message: Message,
+        queues: list[Queue],
+        scheduled_ms: int,
+        memory: AddressMemory,
+        context: OperationContext,
+    ) -> None:
+        for queue in queues:
+            reference = reference_to(message, queue, scheduled_ms)
+            memory.add(message)
+            queue.undecided_count += 1
+            context.then(_add, (reference,))
 
     def put_and_forward(
         self,
@@ -185,10 +234,7 @@ class Enqueuer:
         context: OperationContext,
         tx: Transaction | None,
     ) -> None:
-        durable = []
-        for queue in queues:
-            if queue.is_durable:
-                durable.append(queue)  # noqa: PERF401 - a comprehension's variable has no type.
+        durable = _durable(queues)
         if not durable:
             return
         storage, message_id = self._storage, message.message_id
@@ -240,6 +286,14 @@ class Enqueuer:
             # Sent to a name that only patterns match: it counts where it is kept.
             known = self._addresses.by_name[queue.binding.address]
         return known.memory
+
+
+def _durable(queues: list[Queue]) -> list[Queue]:
+    durable = []
+    for queue in queues:
+        if queue.is_durable:
+            durable.append(queue)  # noqa: PERF401 - a comprehension's variable has no type.
+    return durable
 
 
 def committed(error: Exception | None) -> None:

@@ -246,16 +246,8 @@ class PostOffice:
             if rest is message:
                 message.set_bytes(BRIDGE_ID, found)
             return False
-        # Id and message have to be recorded together.
-        tx = self._transactions.begin()
-        tx.add_duplicate_id(ids, found, message.message_id)
-        try:
-            self.enqueuer.put_in_memory(message, routing.queues, 0, cached.memory, context, tx)
-        except (BrokerError, JournalError):
-            tx.rollback(context)
-            raise
+        self.enqueuer.put_with_id(message, routing.queues, cached.memory, context, ids, found)
         cached.address.routed_count += 1
-        tx.commit(context, committed)
         return True
 
     def route(
