@@ -203,7 +203,10 @@ class Forwarding:
         sent = self._sent
         if not sent:
             return False
-        if any(self._counts[address] >= limit for address, limit in self._limits.items()):
+        # Asked for each message, and mostly there is none: a generator of nothing costs, too.
+        if self._limits and any(
+            self._counts[address] >= limit for address, limit in self._limits.items()
+        ):
             return True
         return (
             self._last_number - sent[0].number + 1 >= self._window or self._bytes >= self._bytes_max

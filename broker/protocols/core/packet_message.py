@@ -30,14 +30,15 @@ _ACKNOWLEDGE: Final = struct.Struct(">qqb")
 NO_SENDER: Final = -1
 # Of a peer as new as they nearly all are.
 _PRODUCER_ID: Final = versions.PRODUCER_ID
-_SEND_TAIL_SIZE: Final = _SEND_TAILS[2].size
+_SEND_TAIL: Final = _SEND_TAILS[2]
+_SEND_TAIL_SIZE: Final = _SEND_TAIL.size
 BODY_SIZE_UNKNOWN: Final = -1
 
 
 def _send_tail(version: int) -> struct.Struct:
     """Give what stands behind a sent message; of an unknown version what ASYNC_RESPONSE brought."""
-    if version >= versions.PRODUCER_ID:
-        return _SEND_TAILS[2]
+    if version >= _PRODUCER_ID:
+        return _SEND_TAIL
     if version >= versions.ASYNC_RESPONSE or version == 0:
         return _SEND_TAILS[1]
     return _SEND_TAILS[0]
@@ -53,8 +54,10 @@ def send_tail_size(version: int) -> int:
 def _pack_send_tail(
     version: int, requires_response: bool, correlation_id: int, sender_id: int
 ) -> bytes:
+    if version >= _PRODUCER_ID:
+        return _SEND_TAIL.pack(-requires_response, correlation_id, sender_id)
     layout = _send_tail(version)
-    values = (-requires_response, correlation_id, sender_id)
+    values = (-requires_response, correlation_id)
     return layout.pack(*values[: _SEND_TAILS.index(layout) + 1])
 
 
