@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("FULL_READ", "Clock", "DatagramSocket", "Environment", "Ids", "Listener", "Network"),
-    "new_executor",
+    *("new_executor", "pause_after_full_read"),
 ]
 
 FULL_READ: Final = 256_000
@@ -40,6 +40,28 @@ once, before it looks at any other socket or at what has become durable (uv__rea
 that gets one pauses reading for a turn of the loop."""
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+
+def pause_after_full_read(
+    data: bytes, transport: asyncio.Transport | None, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Where a read was full, let everything else have a turn before the next; see FULL_READ.
+
+    Args:
+        data: what was read.
+        transport: that it came from; None where it is gone.
+        loop: of both.
+    """
+
+    def resume() -> None:
+        if transport is not None and not transport.is_closing():
+            transport.resume_reading()
+
+    if len(data) >= FULL_READ and transport is not None and not transport.is_closing():
+        transport.pause_reading()
+        loop.call_soon(resume)
+
+
 # Sockets that a TLS acceptor takes before others have their turn.
 _ACCEPTED_AT_ONCE: Final = 64
 _ACCEPT_AGAIN_S: Final = 1.0

@@ -1,4 +1,4 @@
-"""After a full read the loop has a turn before the next: of the broker, and of its client."""
+"""After a full read the loop has a turn before the next: of the broker, and of clients."""
 
 import asyncio
 import socket
@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from broker.bridges.jms.providers import Credentials
 from broker.client.aio.transport import Driver
 from broker.client.replies import Reply
 from broker.environment import FULL_READ
@@ -65,7 +66,23 @@ def of_the_client(loop, handler):
     return made
 
 
-@pytest.mark.parametrize("protocol", [of_the_broker, of_the_client])
+def of_an_amqp_bridge(loop, handler):
+    wire = pytest.importorskip(
+        "broker.bridges.jms.amqp.wire", reason="python-qpid-proton has no wheel here"
+    )
+
+    class Fed(wire.Wire):
+        def _take(self, data):
+            handler.receive(data)
+
+        def connection_lost(self, error):
+            super().connection_lost(error)
+            handler.lost(error)
+
+    return Fed("", "test", Credentials())
+
+
+@pytest.mark.parametrize("protocol", [of_the_broker, of_the_client, of_an_amqp_bridge])
 def test_one_full_read_a_turn(protocol):
     async def take():
         loop = asyncio.get_running_loop()
@@ -76,6 +93,10 @@ def test_one_full_read_a_turn(protocol):
         def send():
             with socket.create_connection(address) as peer:
                 peer.sendall(bytes(SIZE))
+                # What is closed with unread bytes, those of an engine, would be reset.
+                peer.shutdown(socket.SHUT_WR)
+                while peer.recv(FULL_READ):
+                    pass
 
         sender = threading.Thread(target=send)
         sender.start()

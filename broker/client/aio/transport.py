@@ -7,7 +7,7 @@ import ssl
 from typing import TYPE_CHECKING, Final, cast
 
 from broker.client.errors import NotConnected
-from broker.environment import FULL_READ
+from broker.environment import pause_after_full_read
 from broker.protocols.core.errors import PacketFormatError
 from broker.security.keystores import load_key, load_trusted
 
@@ -60,14 +60,7 @@ class Driver(asyncio.Protocol):
         except PacketFormatError as error:
             question = self._question
             self.lose(NotConnected(f"the broker sent an invalid packet: {error}{question}"))
-        transport = self._transport
-        if len(data) >= FULL_READ and transport is not None and not transport.is_closing():
-            transport.pause_reading()
-            self._loop.call_soon(self._resume_after_turn)
-
-    def _resume_after_turn(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        pause_after_full_read(data, self._transport, self._loop)
 
     def eof_received(self) -> None:
         """Nothing: asyncio closes the transport and says so."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from proton import SASL, Collector, Connection, Endpoint, Event, Transport, TransportException
 
 from broker.bridges.jms.errors import ConnectionLost
+from broker.environment import pause_after_full_read
 from broker.protocols.amqp.wrappers import give_up_where_made
 
 if TYPE_CHECKING:
@@ -96,13 +97,18 @@ class Wire(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to speak."""
-        assert isinstance(transport, asyncio.Transport)
-        self._socket = transport
+        # By what it does: that of uvloop is of no class of asyncio's.
+        self._socket = cast("asyncio.Transport", transport)
         self.flush()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; the engine takes as many at once as it has room for."""
+        """Take bytes."""
         self._has_heard = True
+        self._take(data)
+        pause_after_full_read(data, self._socket, self._loop)
+
+    def _take(self, data: bytes) -> None:
+        """Have the engine take as many at once as it has room for."""
         while data:
             try:
                 room = self._engine.capacity()
