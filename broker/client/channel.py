@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from broker.protocols.core.packet_message import Send, SendContinuation
 
 NO_WINDOW: Final = -1
+# A tuple: a union would be made anew for each answer.
+_CORRELATED: Final = (NullResponse, ExceptionResponse, XaResponse)
 
 
 class ChannelLink(Protocol):
@@ -176,7 +178,7 @@ class Channel:
 
     def _answers(self, packet: Packet) -> bool:
         """Give the packet to the request it answers, if it does answer one."""
-        if isinstance(packet, NullResponse | ExceptionResponse | XaResponse):
+        if isinstance(packet, _CORRELATED):
             found = self._correlated.pop(packet.correlation_id, None)
             if found is not None:
                 self._finish(found, packet)

@@ -16,7 +16,7 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from broker.bridges.core.outgoing import TransformFailed
@@ -92,7 +92,7 @@ class Forwarding:
         # Addresses of which the target remembers fewer ids than the window has, and how many
         # messages for each address are on their way.
         self._limits: dict[str, int] = {}
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
         # By their numbers; the oldest that is not done stands first.
         self._sent: deque[Sent] = deque()
         self._bytes = 0
@@ -205,7 +205,7 @@ class Forwarding:
             return False
         # Asked for each message, and mostly there is none: a generator of nothing costs, too.
         if self._limits and any(
-            self._counts[address] >= limit for address, limit in self._limits.items()
+            self._counts.get(address, 0) >= limit for address, limit in self._limits.items()
         ):
             return True
         return (
@@ -228,7 +228,8 @@ class Forwarding:
         sent = Sent(message, self._last_number)
         self._sent.append(sent)
         self._bytes += sent.size
-        self._counts[message.address or ""] += 1
+        address = message.address or ""
+        self._counts[address] = self._counts.get(address, 0) + 1
         if self._sending is not None:
             self._put(self._sending, sent)
         self._look()

@@ -52,6 +52,10 @@ class Waits(Enum):
     LIMIT = "limit"
 
 
+# Asked for each message: a member's look-up by its class is a call in Python 3.11.
+_NOTHING: Final = Waits.NOTHING
+
+
 class Sent:
     """A message of the queue, from when the bridge was given it until it is acknowledged.
 
@@ -202,7 +206,7 @@ class Sending:
     @property
     def is_waiting(self) -> bool:
         """Whether what was put last may not have left."""
-        return self.waits is not Waits.NOTHING
+        return self.waits is not _NOTHING
 
     def put(self, sent: Sent, message: Message, body: Body | None = None) -> None:
         """Send a message behind the others.
@@ -228,7 +232,7 @@ class Sending:
 
     def _put(self, entry: _Entry | Callable[[], object]) -> None:
         self._queue.append(entry)
-        if self.waits is Waits.NOTHING:
+        if self.waits is _NOTHING:
             self._go_on()
 
     def close(self) -> None:
