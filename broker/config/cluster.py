@@ -118,7 +118,7 @@ class BridgeConfig:
         "confirmation-window-size", WINDOW, 10 * 1024 * 1024
     )
     """Bytes that may be sent and not confirmed; -1 without limit."""
-    producer_window_size_bytes: int = element("producer-window-size", WINDOW, 4 * 1024 * 1024)
+    producer_window_size_bytes: int = element("producer-window-size", WINDOW, 8 * 1024 * 1024)
     """Bytes of credits that are asked for; -1 without."""
     user: str = element("user", TEXT, DEFAULT_CLUSTER_USER)
     """As whom it logs in."""

@@ -27,8 +27,9 @@ __all__ = ["ASSUMED", "MESSAGES_MAX", "cache_size_at", "cache_size_of", "window_
 
 log = logging.getLogger("broker.bridge")
 
-MESSAGES_MAX: Final = 2000
-"""At most, whatever the target remembers: 100,000 messages/s over a link of 20 ms."""
+MESSAGES_MAX: Final = 4000
+"""At most, whatever the target remembers: 50,000 messages/s over a link of 20 ms need so many, with
+those that wait at the target."""
 ASSUMED: Final = 500
 """Where the target does not tell: a fortieth of the default of id-cache-size, 20,000."""
 ANSWER_S: Final = 5.0
@@ -45,7 +46,7 @@ def window_of(cache_size: int | None, *, bridge_count: int, uses_detection: bool
             sends blocking, then).
 
     >>> window_of(20_000, bridge_count=1, uses_detection=True)
-    2000
+    4000
     >>> window_of(100, bridge_count=4, uses_detection=True)
     25
     >>> window_of(0, bridge_count=1, uses_detection=True)

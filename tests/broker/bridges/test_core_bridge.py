@@ -46,7 +46,7 @@ def test_messages_go_over_in_order_and_leave_their_queue():
                 await until(lambda: count_of(source, "from") == 0)
                 status = source.bridges.by_name["b"].status
                 assert (status.acknowledged_count, status.pending_count) == (100, 0)
-                assert status.window == 2000
+                assert status.window == 4000
                 assert (status.reason, status.is_moving) == ("the queue is empty", True)
         assert source.bridges.by_name == {}
 
@@ -454,7 +454,7 @@ def test_the_duplicate_id_is_artemis_s():
 @pytest.mark.parametrize(
     ("size", "count", "detects", "window"),
     [
-        (20_000, 1, True, 2000),
+        (20_000, 1, True, 4000),
         (100, 1, True, 100),
         (100, 3, True, 33),
         (2, 3, True, 1),

@@ -17,4 +17,4 @@ def test_the_commands_do_what_they_say(tmp_path):
     )
     assert "paused" in lines
     told = (tmp_path / "source.log").read_text()
-    assert re.search(r"at most 2000 messages are on their way, id-cache-size of target", told)
+    assert re.search(r"at most 4000 messages are on their way, id-cache-size of target", told)

@@ -183,7 +183,7 @@ DEFAULTS = {
         "max-hops": 1,
         "confirmation-window-size": 10485760,
         # Artemis has 1 MiB: docs/decisions/0022.
-        "producer-window-size": 4194304,
+        "producer-window-size": 8388608,
         "notification-interval": 1000,
         "notification-attempts": 2,
         "topology-scanner-attempts": 30,
@@ -210,7 +210,7 @@ DEFAULTS = {
         "use-duplicate-detection": True,
         "confirmation-window-size": 10485760,
         # Artemis has 1 MiB: docs/decisions/0022.
-        "producer-window-size": 4194304,
+        "producer-window-size": 8388608,
         "user": "ACTIVEMQ.CLUSTER.ADMIN.USER",
         "password": "CHANGE ME!!",
         "concurrency": 1,
