@@ -103,7 +103,7 @@ async def test_from_ours_to_artemis_each_arrives_once_and_in_order(artemis_broke
                     await send(ours, "from", *sent)
                     await until(lambda: count_of(ours, "from") == 0, WAIT_S)
                 # It was told: Artemis's default of id-cache-size is 20,000.
-                assert one.status.window == 2000
+                assert one.status.window == 4000
         assert await taken(session, queue, len(sent)) == sent
 
 

@@ -150,7 +150,7 @@ def test_a_bridge_is_paused_and_resumed_and_tells_of_itself():
                     "state": "STARTED",
                     "connected": True,
                     "target": f"127.0.0.1:{port_of(target)}",
-                    "window": 2000,
+                    "window": 4000,
                     "messageCount": 0,
                     "messagesPendingAcknowledgement": 0,
                     "messagesAcknowledged": 1,
