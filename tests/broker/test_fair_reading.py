@@ -67,9 +67,7 @@ def of_the_client(loop, handler):
 
 
 def of_an_amqp_bridge(loop, handler):
-    wire = pytest.importorskip(
-        "broker.bridges.jms.amqp.wire", reason="python-qpid-proton has no wheel here"
-    )
+    from broker.bridges.jms.amqp import wire
 
     class Fed(wire.Wire):
         def _take(self, data):
@@ -84,6 +82,10 @@ def of_an_amqp_bridge(loop, handler):
 
 @pytest.mark.parametrize("protocol", [of_the_broker, of_the_client, of_an_amqp_bridge])
 def test_one_full_read_a_turn(protocol):
+    # Not by the factory: a skip within the loop is not seen.
+    if protocol is of_an_amqp_bridge:
+        pytest.importorskip("proton", reason="python-qpid-proton is not installed")
+
     async def take():
         loop = asyncio.get_running_loop()
         handler = Taking(loop)
