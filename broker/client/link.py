@@ -14,6 +14,7 @@ from broker.protocols.core import versions
 from broker.protocols.core.frames import HEADER_SIZE, MAGIC, FrameReader
 from broker.protocols.core.packet_cluster import ClusterTopology, SubscribeTopology
 from broker.protocols.core.packet_connection import (
+    FIRST_CLIENT_CHANNEL,
     PING_CHANNEL,
     SESSION_CHANNEL,
     CheckForFailover,
@@ -126,12 +127,14 @@ class Link:
             channel.confirm()
 
     def lose(self, error: ClientError) -> None:
-        """The connection is gone: sessions are detached, requests about sessions end."""
+        """The connection is gone: sessions are detached, and what else waits for an answer ends."""
         self.is_lost = True
         self._outgoing.clear()
         self.ready.fail(error)
-        self._requests.interrupt(error)
-        for channel in self._channels.values():
+        for channel in tuple(self._channels.values()):
+            if channel.channel_id < FIRST_CLIENT_CHANNEL:
+                # Of the connection: only sessions go on with another one.
+                channel.interrupt(error)
             channel.detach()
         self._channels.clear()
 

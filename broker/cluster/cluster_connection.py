@@ -452,6 +452,7 @@ class ClusterConnection:
             durable=broker.durable,
             reroute=broker.reroute,
             on_changed=lambda: self._changed(node_id),
+            on_unreached=lambda: self.topology.lost(node_id),
             on_scaled_down=lambda target: broker.scaled_down(self, node_id, target),
             on_client=broker.client_elsewhere,
         )

@@ -20,7 +20,7 @@ from broker.bridges.core.bridge import CoreBridge
 from broker.bridges.core.outgoing import BRIDGE_ID, OutgoingMessages, TransformFailed
 from broker.bridges.core.target import Link, Target
 from broker.bridges.core.window import cache_size_at, window_of
-from broker.client.errors import BrokerRefused, NotConnected
+from broker.client.errors import BrokerRefused, ClientError, NotConnected
 from broker.client.session_state import AckMode
 from broker.cluster.introduction import HeardTopology, introduce
 from broker.cluster.told import ToldClient, read_told
@@ -169,6 +169,7 @@ class PeerBridge(CoreBridge):
         durable: returns once all that was recorded so far is durable.
         reroute: called with a copy of a message that is to go back to its address.
         on_changed: called when it was connected or lost.
+        on_unreached: called when a connection told of the peer, and was lost before it was of use.
         on_scaled_down: called with the node id of the broker that the peer's messages went to.
 
     Attributes:
@@ -198,6 +199,7 @@ class PeerBridge(CoreBridge):
         durable: Callable[[], Awaitable[None]],
         reroute: Callable[[Message], object],
         on_changed: Callable[[], object],
+        on_unreached: Callable[[], object],
         on_scaled_down: Callable[[str], object] = lambda target: None,
         on_client: Callable[[ToldClient], object] = lambda told: None,
     ) -> None:
@@ -215,6 +217,7 @@ class PeerBridge(CoreBridge):
         self._durable = durable
         self._reroute = reroute
         self._on_changed = on_changed
+        self._on_unreached = on_unreached
         self._on_scaled_down = on_scaled_down
         self._on_client = on_client
         self.scaled_down_to: str | None = None
@@ -223,6 +226,14 @@ class PeerBridge(CoreBridge):
         self._said: int | None = None
         self.lost_at_s: float | None = self._loop.time()
         self.sent_back_count = 0
+
+    async def _connect(self, failures: int) -> None:
+        try:
+            await super()._connect(failures)
+        except ClientError:
+            if self.peer_target.topology.member(self.node_id) is not None:
+                self._on_unreached()
+            raise
 
     async def _prepare(self, link: Link) -> None:
         self._said = await introduce(

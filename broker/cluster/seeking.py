@@ -148,6 +148,7 @@ class Seeking:
             said = await introduce(connection, self._identity, timeout_s)
         except ClientError as error:
             connection.fail(NotConnected("not needed"))
+            self._left(connection)
             reason = str(error)
             if self._reasons.get(place) != reason:
                 self._reasons[place] = reason
@@ -164,13 +165,18 @@ class Seeking:
             self._own.add(place)
         try:
             await self._stay(connector, connection)
-            if connection.is_ended and connection.node_id is not None:
-                self._lost(connection.node_id)
+            if connection.is_ended:
+                self._left(connection)
         finally:
             connection.fail(NotConnected("found"))
             if place not in self._own and not self._is_found(connector):
                 # It takes us for gone: what is said next has to be later.
                 self._identity.event_id_after(said)
+
+    def _left(self, connection: AsyncConnection) -> None:
+        """A connection has ended before a bridge came: its broker is known no more."""
+        if connection.node_id is not None:
+            self._lost(connection.node_id)
 
     async def _stay(self, connector: TransportConfiguration, connection: AsyncConnection) -> None:
         """Keep a connection until the member's bridge has its own: else the member would go."""

@@ -284,12 +284,16 @@ class Cursor:
             self._owner.cursors.remove(self)
 
 
+_UNUSED: Final = ReferenceList(-1)
+"""Stands for each level that was never used: empty, and one for all queues."""
+
+
 class PriorityList:
     """The references that wait, by priority.
 
     Attributes:
         count: of all levels.
-        levels: by priority.
+        levels: by priority; one is made when it is used first.
         used: priorities that were ever used, the highest first: most queues use one.
         cursors: that have to be told of removals.
         scan: a cursor that is told what comes back instead of beginning anew.
@@ -300,7 +304,7 @@ class PriorityList:
 
     def __init__(self) -> None:
         self.count = 0
-        self.levels = [ReferenceList(level) for level in range(LEVELS)]
+        self.levels = [_UNUSED] * LEVELS
         self.used: tuple[int, ...] = ()
         self.cursors: list[Cursor] = []
         self.scan: Cursor | None = None
@@ -334,6 +338,7 @@ class PriorityList:
     def _level(self, priority: int) -> ReferenceList:
         level = priority if 0 <= priority < LEVELS else (0 if priority < 0 else LEVELS - 1)
         if level not in self.used:
+            self.levels[level] = ReferenceList(level)
             self.used = tuple(sorted((*self.used, level), reverse=True))
         return self.levels[level]
 

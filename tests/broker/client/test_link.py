@@ -7,8 +7,19 @@ from broker.client.topology import Topology
 from broker.model.transport_configuration import TransportConfiguration
 from broker.protocols.core.errors import PacketFormatError
 from broker.protocols.core.frames import MAGIC, FrameReader, encode_frame
-from broker.protocols.core.packet_cluster import ClusterTopology, SubscribeTopology
-from broker.protocols.core.packet_connection import Disconnect, NullResponse, Ping
+from broker.protocols.core.packet_cluster import (
+    ClusterConnect,
+    ClusterConnectReply,
+    ClusterTopology,
+    SubscribeTopology,
+)
+from broker.protocols.core.packet_connection import (
+    CLUSTER_CHANNEL,
+    FIRST_CLIENT_CHANNEL,
+    Disconnect,
+    NullResponse,
+    Ping,
+)
 from broker.protocols.core.packets import decode_packet
 
 
@@ -98,6 +109,19 @@ def test_a_lost_connection_sends_nothing_and_answers_everybody(driver):
     assert (channel.link, driver.link.take_outgoing()) == (None, [])
     with pytest.raises(NotConnected):
         driver.link.open_channel(channel)
+
+
+def test_what_is_asked_of_a_connection_ends_with_it_and_what_a_session_asks_does_not(driver):
+    def call(number):
+        channel = driver.link.open_channel(Channel(number, lambda packet, size: None))
+        return channel.call(ClusterConnect("u", "p"), ClusterConnectReply)
+
+    of_connection, of_session = call(CLUSTER_CHANNEL), call(FIRST_CLIENT_CHANNEL)
+
+    driver.link.lose(NotConnected("gone"))
+
+    assert isinstance(of_connection.error, NotConnected)
+    assert not of_session.is_done
 
 
 def test_the_newest_word_on_a_member_counts():

@@ -7,6 +7,8 @@ import json
 import pytest
 
 from broker.client import AsyncClient
+from broker.client.errors import NotConnected
+from broker.cluster import seeking
 from broker.cluster.cluster_manager import ClusterManager
 from broker.cluster.peer_bridge import PeerBridge
 from broker.cluster.topology import ClusterTopology as ToldTopology
@@ -161,11 +163,35 @@ def members_of(broker):
     return {member.node_id for member in broker.cluster.topology("").members}
 
 
-@needs_multicast
-@asynchronous
-async def test_a_member_that_was_found_and_never_reached_goes_with_its_connection(monkeypatch):
+def no_bridge(monkeypatch):
     """It ends before a bridge has come to it: nothing else says that it is gone."""
     monkeypatch.setattr(PeerBridge, "start", lambda self: None)
+
+
+def no_introduction(monkeypatch):
+    """It ends once it has told who it is, and before it says that it takes us."""
+    no_bridge(monkeypatch)
+
+    async def cut(connection, *rest):
+        await until(lambda: connection.is_ended)
+        raise NotConnected("cut")
+
+    monkeypatch.setattr(seeking, "introduce", cut)
+
+
+def no_use(monkeypatch):
+    """It ends once it has told a bridge who it is."""
+
+    async def cut(self, link):
+        raise await link.lost
+
+    monkeypatch.setattr(PeerBridge, "_prepare", cut)
+
+
+@pytest.mark.parametrize("cut", [no_bridge, no_introduction, no_use])
+@asynchronous
+async def test_a_member_that_was_found_and_never_reached_goes_with_its_connection(monkeypatch, cut):
+    cut(monkeypatch)
     mesh = Mesh(2, links={0: [1], 1: []}, direct=True)
     async with mesh.serving() as nodes:
         for _ in range(2):  # It comes back as the one that it was.
@@ -178,6 +204,7 @@ async def test_a_member_that_was_found_and_never_reached_goes_with_its_connectio
             await acceptor.start()
 
 
+@needs_multicast
 @asynchronous
 async def test_clients_connect_to_members(tmp_path):
     async with started(clustered(tmp_path)) as broker:
