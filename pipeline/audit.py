@@ -29,6 +29,7 @@ from pipeline.audit_history import findings_of_history
 from pipeline.audit_queues import Cluster, Queue, frame_of, queues_of
 from pipeline.finding_rules import DUPLICATED, IDS, LOST, OUT_OF_ORDER
 from pipeline.message_traces import trace_messages
+from pipeline.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -106,15 +107,16 @@ def findings(
     """
     cluster = cluster or Cluster()
     spark = messages.sparkSession
-    queues = queues_of(bindings, cluster)
     stored = _narrow(messages, has_bodies).persist()
-    told = None
-    if steps is not None:
-        told = trace_messages(
-            steps,
-            frame_of(spark, [queue for queue in queues if queue.forwards]),
-            cluster.node_ids,
-        ).persist()
+
+    def trace() -> tuple[list[Queue], Traces | None]:
+        queues = queues_of(bindings, cluster)
+        if steps is None:
+            return queues, None
+        forwards = frame_of(spark, [queue for queue in queues if queue.forwards])
+        return queues, trace_messages(steps, forwards, cluster.node_ids).persist()
+
+    (queues, told), _ = side_by_side(spark, trace, stored.count)
     known = frame_of(spark, _with_newest(queues, stored, told))
     references = _references(stored, known)
     found = _of_references(references, limits).unionByName(_of_messages(stored))

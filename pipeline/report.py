@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pipeline.side_by_side import side_by_side
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -102,26 +104,38 @@ def make_report(traces: Traces, queues: DataFrame, files: DataFrame) -> Report:
     rows = traces.rows
     messages = rows.where("number = 0 AND (place IS NOT NULL OR is_stored)")
     logged = _logged(rows)
-    spans = _spans(logged)
+    # Whatever asks first works out the rows; what is asked of them then is small.
+    spans, file_sizes = side_by_side(
+        rows.sparkSession, lambda: _spans(logged), lambda: _files(files)
+    )
     low_ms = min((span.low_ms for span in spans if span.low_ms is not None), default=0)
     high_ms = max((span.high_ms for span in spans if span.high_ms is not None), default=0)
     bucket_ms = max(1, -(-(high_ms - low_ms + 1) // _BUCKETS))
     events = _events(logged, spans, bucket_ms, queues).persist()
     try:
-        return Report(
-            totals=_totals(rows),
-            bucket_s=bucket_ms / 1000,
-            rates=_rates(messages, bucket_ms),
-            depths=_depths(events, bucket_ms),
-            sizes=_counts(messages.select(_power("body_size")).groupBy("least").count()),
-            latencies=_counts(
+        totals, rates, depths, sizes, latencies, flows = side_by_side(
+            rows.sparkSession,
+            lambda: _totals(rows),
+            lambda: _rates(messages, bucket_ms),
+            lambda: _depths(events, bucket_ms),
+            lambda: _counts(messages.select(_power("body_size")).groupBy("least").count()),
+            lambda: _counts(
                 events.where("change < 0").groupBy("least").agg(f.sum("count").alias("count"))
             ),
-            files=_files(files),
-            flows=_flows(rows),
+            lambda: _flows(rows),
         )
     finally:
         events.unpersist()
+    return Report(
+        totals=totals,
+        bucket_s=bucket_ms / 1000,
+        rates=rates,
+        depths=depths,
+        sizes=sizes,
+        latencies=latencies,
+        files=file_sizes,
+        flows=flows,
+    )
 
 
 def _logged(rows: DataFrame) -> DataFrame:

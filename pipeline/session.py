@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
 import shutil
 import socket
 import sys
+import tempfile
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,7 +19,7 @@ from journal.errors import WrongUse
 from journal.extras import install_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -30,6 +33,10 @@ _HOST: Final = re.compile(r"\[?([^\]/]+?)\]?:(\d+)/?")
 MASTER_TIMEOUT_S: Final = 20.0
 # What Spark says once no master has taken its application for a minute.
 _NOT_TAKEN: Final = "stopped SparkContext"
+# Those whose workers are all started by the Java of this process.
+_IN_PROCESS: Final = re.compile(r"local(\[.*\])?")
+# Of the environment: what workers run on.
+_PYTHON: Final = "PYSPARK_PYTHON"
 # All that Spark's spark-submit looks at.
 _KINDS: Final = ("local", "spark", "k8s")
 # Errors come as exceptions, and are told in a line: what Spark logs beside them goes nowhere, but
@@ -135,8 +142,9 @@ def open_session(
 
     for name in _PYTHON_LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    is_own = not {"SPARK_HOME", _PYTHON} & os.environ.keys()
     # Workers would take the `python3` of the PATH, which may be another one.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault(_PYTHON, sys.executable)
     is_new = SparkSession.getActiveSession() is None
     more = (settings or {}).get(_JAVA_OPTIONS, "")
     # Java refuses two collectors.
@@ -152,7 +160,8 @@ def open_session(
     }.items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        with _installed_package(is_wanted=is_own and _IN_PROCESS.fullmatch(master) is not None):
+            return builder.getOrCreate()
     except Exception as error:
         # An error of Py4J's, or of PySpark's, which has converted it.
         if _MASTER.fullmatch(master) is None or _NOT_TAKEN not in str(error):
@@ -161,6 +170,35 @@ def open_session(
             f"what answers at {master} is not a master of Spark, or of another version, or takes no"
             " application"
         ) from error
+
+
+@contextmanager
+def _installed_package(*, is_wanted: bool) -> Iterator[None]:
+    """Have workers import the PySpark that is installed, as this process has.
+
+    They would import python/lib/pyspark.zip of SPARK_HOME, and Python compiles what it finds in an
+    archive anew in each process: half a second for each of a dozen. So SPARK_HOME is a folder of
+    links to all of the package but that, while Java starts; it goes with this process.
+
+    Args:
+        is_wanted: nothing happens otherwise: where the user has a Spark or a Python for workers, or
+            other machines take part, the archive is what fits.
+    """
+    if not is_wanted:
+        yield
+        return
+    import pyspark
+
+    home = Path(tempfile.mkdtemp(prefix="quiver-spark-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    for one in Path(pyspark.__file__).parent.iterdir():
+        if one.name != "python":
+            (home / one.name).symlink_to(one)
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_HOME"]
 
 
 def _with_logging(java_options: str) -> str:

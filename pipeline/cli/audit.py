@@ -14,6 +14,7 @@ from pipeline.audit import NEEDED, Limits, findings, summary
 from pipeline.audit_queues import Cluster
 from pipeline.cli.sources import bindings_of, nodes_of, read, source_options, spark_of, steps_of
 from pipeline.export import TIME_MAX_MS
+from pipeline.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,9 +95,12 @@ def audit(
     try:
         # One byte: the sizes of what is in a database are asked for, not the bodies.
         more = {"maxLargeBodyBytes": 1} if nodes.has_database else {}
-        messages = read(spark, "messages", sources, given, asOfMs=limits.as_of_ms, **more)
-        bindings = bindings_of(spark, sources, given)
-        steps = steps_of(spark, sources, histories, given) if histories else None
+        messages, bindings, steps = side_by_side(
+            spark,
+            lambda: read(spark, "messages", sources, given, asOfMs=limits.as_of_ms, **more),
+            lambda: bindings_of(spark, sources, given),
+            lambda: steps_of(spark, sources, histories, given) if histories else None,
+        )
         found = findings(
             messages.select(*NEEDED), bindings, limits, steps, cluster, nodes.with_bodies
         )

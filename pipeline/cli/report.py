@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from pipeline.cli.sources import (
     steps_of,
 )
 from pipeline.message_traces import trace_messages
+from pipeline.report import NEEDED, make_report
+from pipeline.side_by_side import side_by_side
 
 __all__ = ["report"]
 
@@ -62,28 +65,28 @@ def report(
         raise WrongUse(f"charts need the Python package matplotlib: type {install_line('report')}")
     if not target.absolute().parent.is_dir():
         raise WrongUse(f"{target.parent}: no such folder")
-    from pipeline.report import NEEDED, make_report
-    from pipeline.report_page import page
-
     nodes = nodes_of(sources, histories, given)
     spark = spark_of(given, nodes)
     try:
         # One byte: the sizes of what is in a database are asked for, not the bodies.
         more = {"maxLargeBodyBytes": 1} if nodes.has_database else {}
-        # What is prepared has come to no queue yet.
-        stored = (
-            read(spark, "messages", sources, given, **more)
-            .where("damage IS NULL AND state <> 'prepared'")
-            .select(*NEEDED)
+        messages, queues, steps, files, drawing = side_by_side(
+            spark,
+            lambda: read(spark, "messages", sources, given, **more),
+            lambda: queues_of(bindings_of(spark, sources, given), Cluster()),
+            lambda: steps_of(spark, sources, histories, given),
+            lambda: files_of(spark, sources, given),
+            # It imports matplotlib, which takes a second.
+            lambda: import_module("pipeline.report_page"),
         )
-        queues = queues_of(bindings_of(spark, sources, given), Cluster())
-        steps = steps_of(spark, sources, histories, given)
+        # What is prepared has come to no queue yet.
+        stored = messages.where("damage IS NULL AND state <> 'prepared'").select(*NEEDED)
         found = make_report(
             trace_messages(steps, frame_of(spark, ()), nodes.ids, stored).persist(),
             frame_of(spark, queues).select("node", "queue_id", "queue"),
-            files_of(spark, sources, given),
+            files,
         )
     finally:
         spark.stop()
-    target.write_text(page(found, title, datetime.now(UTC)), encoding="utf-8")
+    target.write_text(drawing.page(found, title, datetime.now(UTC)), encoding="utf-8")
     return 0
