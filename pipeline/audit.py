@@ -92,8 +92,8 @@ def findings(
     Columns: finding, reason, node, address, queue, message_id, timestamp_ms, detail. `queue` is the
     queue's name, or its id if the name is unknown; null if the finding is of a whole message.
 
-    What is read is read once, by jobs that run here, and stays in Spark's cache, disk included,
-    until the session ends (or spark.catalog.clearCache()).
+    What is read is read once, by jobs that run here, two side by side, and stays in Spark's cache,
+    disk included, until the session ends (or spark.catalog.clearCache()).
 
     Args:
         messages: of the source `messages`; the columns in NEEDED.

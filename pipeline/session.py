@@ -142,9 +142,8 @@ def open_session(
 
     for name in _PYTHON_LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
-    is_own = not {"SPARK_HOME", _PYTHON} & os.environ.keys()
     # Workers would take the `python3` of the PATH, which may be another one.
-    os.environ.setdefault(_PYTHON, sys.executable)
+    is_own = os.environ.setdefault(_PYTHON, sys.executable) == sys.executable
     is_new = SparkSession.getActiveSession() is None
     more = (settings or {}).get(_JAVA_OPTIONS, "")
     # Java refuses two collectors.
@@ -184,7 +183,7 @@ def _installed_package(*, is_wanted: bool) -> Iterator[None]:
         is_wanted: nothing happens otherwise: where the user has a Spark or a Python for workers, or
             other machines take part, the archive is what fits.
     """
-    if not is_wanted:
+    if not is_wanted or "SPARK_HOME" in os.environ:
         yield
         return
     import pyspark

@@ -1,9 +1,12 @@
 """A session of our own is set up by the size of what is read."""
 
+import threading
+
 import pytest
 
 from pipeline.cli.sources import Nodes
 from pipeline.session import settings_for
+from pipeline.side_by_side import side_by_side
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -37,3 +40,38 @@ def test_of_a_database_nobody_knows_the_size(monkeypatch):
         ("local[1]", {PARTITIONS: "7"}, None),
         ("local[1]", {}, None),
     ]
+
+
+def test_workers_import_what_this_process_has(spark):
+    import pyspark
+
+    def imported(_number):
+        return __import__("pyspark").__file__
+
+    assert spark.sparkContext.parallelize([0], 1).map(imported).first() == pyspark.__file__
+
+
+def test_what_runs_side_by_side_has_the_properties_of_the_caller(spark):
+    name = "spark.job.description"
+    spark.sparkContext.setLocalProperty(name, "ours")
+    both = threading.Barrier(2, timeout=60)
+
+    def look():
+        both.wait()
+        return spark.sparkContext.getLocalProperty(name), spark.range(5).count()
+
+    try:
+        assert side_by_side(spark, look, look) == [("ours", 5)] * 2
+    finally:
+        spark.sparkContext.setLocalProperty(name, None)
+
+
+def test_one_that_fails_is_told_once_the_others_have_ended(spark):
+    ended = []
+
+    def fail():
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        side_by_side(spark, fail, lambda: ended.append(spark.range(5).count()))
+    assert ended == [5]
