@@ -63,6 +63,8 @@ class Channel:
         channel_id: its number on the wire.
         link: the connection it is on; None while that is lost.
         last_confirmed: the number of the last packet handled here that counts, -1 before the first.
+        is_resumable: of a session that the broker may take up again when the connection is lost, so
+            that answers come on another one. While it is created and restored it is not.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Channel:
         self.channel_id = channel_id
         self.link: ChannelLink | None = None
         self.last_confirmed = -1
+        self.is_resumable = True
         # What the broker understands, also while it is disconnected.
         self._version = versions.CURRENT
         self._on_packet = on_packet

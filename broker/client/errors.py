@@ -81,6 +81,11 @@ class CallInterrupted(ClientError):
     code = ErrorCode.UNBLOCKED
 
 
+def interrupted() -> CallInterrupted:
+    """Give the error of a call that had no answer when its connection was lost."""
+    return CallInterrupted("the connection was lost before the broker answered")
+
+
 class CallTimeout(ClientError, TimeoutError):
     """The broker did not answer in time; its connection is given up."""
 

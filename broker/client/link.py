@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.client.channel import Channel
-from broker.client.errors import ClientError, NotConnected
+from broker.client.errors import ClientError, NotConnected, interrupted
 from broker.client.replies import Reply
 from broker.protocols.core import versions
 from broker.protocols.core.frames import HEADER_SIZE, MAGIC, FrameReader
@@ -135,6 +135,8 @@ class Link:
             if channel.channel_id < FIRST_CLIENT_CHANNEL:
                 # Of the connection: only sessions go on with another one.
                 channel.interrupt(error)
+            elif not channel.is_resumable:
+                channel.interrupt(interrupted())
             channel.detach()
         self._channels.clear()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from broker.client.channel import Channel
 from broker.client.credits import AddressCredits
 from broker.client.deliveries import ConsumerState
-from broker.client.errors import CallInterrupted, ClientError, ClosedError, refused
+from broker.client.errors import ClientError, ClosedError, interrupted, refused
 from broker.client.options import WINDOW_DEFAULT, ClientOptions
 from broker.protocols.core import versions
 from broker.protocols.core.packet_connection import (
@@ -257,6 +257,8 @@ class SessionState:
     def new_name(self) -> None:
         """Use another name: the broker may still hold what had the old one."""
         self.name = str(self._new_uuid())
+        # The broker has a part of it at most, until it is restored.
+        self.channel.is_resumable = False
 
     def begin_anew(self, link: Link) -> None:
         """The broker has created the session again: tell it what needs no answer.
@@ -264,7 +266,7 @@ class SessionState:
         What waits for an answer gets `CallInterrupted`; a transaction with work can only be
         rolled back.
         """
-        error = CallInterrupted("the connection was lost before the broker answered")
+        error = interrupted()
         if self.is_transacted and self.has_work:
             self.is_rollback_only = True
         self.channel.interrupt(error)
@@ -285,6 +287,7 @@ class SessionState:
         """Queues and consumers are there again: let messages come."""
         if self.is_started:
             self.channel.post(Start())
+        self.channel.is_resumable = True
         for consumer in self._consumers.values():
             consumer.on_change()
 
