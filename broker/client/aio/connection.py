@@ -7,18 +7,12 @@ import contextlib
 from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
 from broker.client.aio.calls import Calls
-from broker.client.aio.creating import create, create_again
-from broker.client.aio.restoring import restore
+from broker.client.aio.creating import create
+from broker.client.aio.restoring import take_up
 from broker.client.aio.session import AsyncSession
 from broker.client.aio.transport import Driver, open_socket
 from broker.client.aio.waiting import settled
-from broker.client.errors import (
-    CallInterrupted,
-    ClientError,
-    ClosedError,
-    NotConnected,
-    interrupted,
-)
+from broker.client.errors import CallInterrupted, ClientError, ClosedError, NotConnected
 from broker.client.link import Link
 from broker.client.session_state import AckMode, SessionState
 from broker.client.topology import distinct
@@ -27,7 +21,6 @@ from broker.protocols.core.packet_connection import (
     CheckForFailoverReply,
     Disconnect,
     DisconnectReason,
-    ReattachSessionResponse,
 )
 
 if TYPE_CHECKING:
@@ -413,7 +406,7 @@ class AsyncConnection:
                     f"{connector.host}:{connector.port} does not take over for the broker"
                 )
             for session in tuple(self._sessions.values()):
-                await self._reattach_session(link, session)
+                await take_up(link, session.state)
             self._use(connector, driver, link)
         except ClientError as error:
             # Lost again, or refused: the next attempt begins from the start.
@@ -434,38 +427,6 @@ class AsyncConnection:
         answer = await settled(reply, self.options.call_timeout_s, "failover check")
         assert isinstance(answer, CheckForFailoverReply)
         return answer.ok_to_failover
-
-    async def _reattach_session(self, link: Link, session: AsyncSession) -> None:
-        state = session.state
-        link.listen(state.channel)
-        if not await self._resume(link, state):
-            state.new_name()
-            await create_again(link, state, self.options.call_timeout_s)
-            state.begin_anew(link)
-            await restore(state)
-
-    async def _resume(self, link: Link, state: SessionState) -> bool:
-        """Ask the broker to take a session up again; whether it does."""
-        if not state.channel.is_resumable:
-            # The connection was lost while it was restored: something of it is missing there.
-            return False
-        reply = link.reattach_session(state.name, state.channel.last_confirmed)
-        answer = await settled(reply, self.options.call_timeout_s, "the reattachment of a session")
-        assert isinstance(answer, ReattachSessionResponse)
-        if answer.reattached:
-            link.open_channel(state.channel)
-            self._limit_answers(state)
-            state.channel.reattach(link, answer.last_confirmed_command_id)
-        return answer.reattached
-
-    def _limit_answers(self, state: SessionState) -> None:
-        """Answers from before a reattach come soon, or not at all."""
-        timeout_s = self.options.call_timeout_s
-        if timeout_s is not None:
-            error = interrupted()
-            give_up = state.channel.give_up_until
-            loop = asyncio.get_running_loop()
-            loop.call_later(timeout_s, give_up, state.channel.last_correlation, error)
 
     def __repr__(self) -> str:
         """Where it leads, and whether its sessions work."""
