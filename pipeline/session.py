@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
+import hashlib
 import logging
 import os
 import re
@@ -79,6 +79,11 @@ def check_installed() -> None:
         raise WrongUse(f"Spark needs Java 17 or later, and there is no `java` {where}")
 
 
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether the root logger takes a record: Py4J prints there what it raises, Ctrl-C too."""
+    return "py4j" not in Path(record.pathname).parts
+
+
 def settings_for(size: int) -> dict[str, str]:
     """Settings of Spark for a job over so many bytes.
 
@@ -142,6 +147,7 @@ def open_session(
 
     for name in _PYTHON_LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_is_not_of_py4j)
     # Workers would take the `python3` of the PATH, which may be another one.
     is_own = os.environ.setdefault(_PYTHON, sys.executable) == sys.executable
     is_new = SparkSession.getActiveSession() is None
@@ -177,27 +183,51 @@ def _installed_package(*, is_wanted: bool) -> Iterator[None]:
 
     They would import python/lib/pyspark.zip of SPARK_HOME, and Python compiles what it finds in an
     archive anew in each process: half a second for each of a dozen. So SPARK_HOME is a folder of
-    links to all of the package but that, while Java starts; it goes with this process.
+    links to all of the package but that, while Java starts.
 
     Args:
         is_wanted: nothing happens otherwise: where the user has a Spark or a Python for workers, or
             other machines take part, the archive is what fits.
     """
-    if not is_wanted or "SPARK_HOME" in os.environ:
+    home = None if not is_wanted or "SPARK_HOME" in os.environ else _links()
+    if home is None:
         yield
         return
-    import pyspark
-
-    home = Path(tempfile.mkdtemp(prefix="quiver-spark-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    for one in Path(pyspark.__file__).parent.iterdir():
-        if one.name != "python":
-            (home / one.name).symlink_to(one)
     os.environ["SPARK_HOME"] = str(home)
     try:
         yield
     finally:
         del os.environ["SPARK_HOME"]
+
+
+def _links() -> Path | None:
+    """The folder of links, one for all that use this package; None if it cannot be made.
+
+    It stays: a Java whose Python has ended still loads classes from it.
+    """
+    import pyspark
+
+    package = Path(pyspark.__file__).parent
+    place = hashlib.sha256(str(package).encode()).hexdigest()[:16]
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quiver"
+        home = cache / f"pyspark-{pyspark.__version__}-{place}"
+        if not home.is_dir():
+            cache.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=cache) as made:
+                links = Path(made) / "links"
+                links.mkdir()
+                for one in package.iterdir():
+                    if one.name != "python":
+                        (links / one.name).symlink_to(one)
+                try:
+                    links.rename(home)
+                except OSError:
+                    if not home.is_dir():  # Else another process was faster.
+                        raise
+    except (OSError, RuntimeError):  # Such as no home.
+        return None
+    return home
 
 
 def _with_logging(java_options: str) -> str:

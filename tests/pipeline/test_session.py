@@ -1,9 +1,11 @@
 """A session of our own is set up by the size of what is read."""
 
+import logging
 import threading
 
 import pytest
 
+from pipeline import session
 from pipeline.cli.sources import Nodes
 from pipeline.session import settings_for
 from pipeline.side_by_side import side_by_side
@@ -75,3 +77,30 @@ def test_one_that_fails_is_told_once_the_others_have_ended(spark):
     with pytest.raises(ValueError, match="no"):
         side_by_side(spark, fail, lambda: ended.append(spark.range(5).count()))
     assert ended == [5]
+
+
+@pytest.mark.parametrize(("path", "is_taken"), [("/x/py4j/a.py", False), ("/x/ours/a.py", True)])
+def test_what_py4j_logs_beside_raising_it_is_not_printed(path, is_taken):
+    record = logging.LogRecord("root", logging.ERROR, path, 1, "Exception while …", (), None)
+
+    assert session._is_not_of_py4j(record) is is_taken
+
+
+def test_the_links_to_the_package_are_made_once_and_have_all_but_the_archive(tmp_path, monkeypatch):
+    pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark]")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    home = session._links()
+
+    assert session._links() == home
+    assert (home / "jars").resolve() == session.Path(pyspark.__file__).parent / "jars"
+    assert not (home / "python").exists()
+    assert list((tmp_path / "quiver").iterdir()) == [home]
+
+
+def test_without_a_place_for_the_links_spark_s_own_home_is_taken(tmp_path, monkeypatch):
+    pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark]")
+    (tmp_path / "quiver").write_text("a file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    assert session._links() is None
