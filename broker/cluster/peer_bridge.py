@@ -231,7 +231,9 @@ class PeerBridge(CoreBridge):
         try:
             await super()._connect(failures)
         except ClientError:
-            if self.peer_target.topology.member(self.node_id) is not None:
+            is_told = self.peer_target.topology.member(self.node_id) is not None
+            # Another node in its place tells of it as of any member.
+            if is_told and not self.is_other_node:
                 self._on_unreached()
             raise
 

@@ -5,7 +5,9 @@ import time
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
+pytest.importorskip(
+    "pyspark.sql.streaming.datasource", reason="needs PySpark 4.2: quiver-mq[spark]"
+)
 
 from broker.client import Client
 from journal.errors import WrongUse
