@@ -18,9 +18,10 @@ from tests.journal.golden import GOLDEN
 from tests.unpack import unpack
 
 TARGET = Path(__file__).with_name("target.py")
-FULL_S = 60  # of each target of bytes from a disk
-FULL_RUNS = 10_000_000  # of all targets of bytes from a peer
-LEAST_S = 15  # of any, in `make test-all`
+DISK_S = 60  # of each target of bytes from a disk
+LEAST_DISK_S = 15  # the same in `make test-all`
+PEER_S = 60  # of each target of bytes from a peer, in `make test-all`
+PEER_RUNS = 10_000_000  # of all of these together, in the soak
 HANG_S = 300  # of the clock, which goes on while a machine stands still
 FILE_MAX = 32768
 # libFuzzer takes the most memory that a process ever had. A process begins with that of its parent,
@@ -91,15 +92,15 @@ def test_no_bytes_of_a_disk_end_in_anything_but_a_documented_error(
 ):
     inputs = corpora.of_files(name, golden_files)
 
-    fuzz(f"disk.{name}", inputs, f"-max_total_time={effort(FULL_S, least=LEAST_S)}")
+    fuzz(f"disk.{name}", inputs, f"-max_total_time={effort(DISK_S, least=LEAST_DISK_S)}")
 
 
 @pytest.mark.parametrize("name", corpora.OF_PEERS)
 def test_no_bytes_of_a_peer_end_in_anything_but_a_documented_error(name, fuzz, effort):
-    if effort(FULL_RUNS) == FULL_RUNS:
-        limits = [f"-runs={FULL_RUNS // len(corpora.OF_PEERS)}"]
+    if effort(PEER_RUNS) == PEER_RUNS:
+        limits = [f"-runs={PEER_RUNS // len(corpora.OF_PEERS)}"]
     else:
         # The same inputs each time: what is new is looked for in the soak.
-        limits = [f"-max_total_time={LEAST_S}", "-seed=1"]
+        limits = [f"-max_total_time={PEER_S}", "-seed=1"]
 
     fuzz(f"peers.{name}", corpora.OF_PEERS[name](), *limits)
