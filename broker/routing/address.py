@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from broker.errors import BrokerError, broker_error
 from broker.records.binding_records import AddressBinding
 from broker.routing.bindings import BindingType, LocalQueueBinding
 from broker.routing.divert import DivertBinding
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
     from broker.queues.queue import Queue
     from broker.routing.bindings import Binding
 
-__all__ = ["Address", "AddressListener"]
+__all__ = ["Address", "AddressListener", "queue_exists"]
+
+
+def queue_exists(queue: Queue) -> BrokerError:
+    """Give the error for a name that a queue has already."""
+    return broker_error(
+        "queue_exists",
+        f"Queue {queue.name} already exists on address {queue.binding.address}",
+    )
 
 
 class Address:

@@ -11,7 +11,7 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.model.address import AddressTree
@@ -19,7 +19,7 @@ from broker.notifications import NotificationType
 from broker.queues.groups import UNLIMITED_BUCKETS
 from broker.queues.memory import AddressMemory
 from broker.records.binding_records import AddressStatusRecord, QueueStatus, QueueStatusRecord
-from broker.routing.address import Address
+from broker.routing.address import Address, queue_exists
 from broker.routing.bindings import BindingType, LocalQueueBinding
 from broker.routing.remote_bindings import RemoteBindings
 
@@ -41,15 +41,10 @@ if TYPE_CHECKING:
     from broker.routing.duplicates import DuplicateCaches
     from broker.storage.manager import StorageManager
 
-__all__ = ["Addresses", "queue_exists"]
+__all__ = ["Addresses"]
 
-
-def queue_exists(queue: Queue) -> BrokerError:
-    """Give the error for a name that a queue has already."""
-    return broker_error(
-        "queue_exists",
-        f"Queue {queue.name} already exists on address {queue.binding.address}",
-    )
+# More names that have changed are as good as all of them.
+CHANGED_MAX: Final = 1000
 
 
 class Addresses:
@@ -70,6 +65,7 @@ class Addresses:
         queues: all queues, by name.
         queues_by_id: the same, by id.
         version: rises with every change of what is bound to what, of settings, of permissions.
+        changed_names: of addresses with such a change since routing has looked; None is any.
         patterns: the addresses with wildcards in their names, where these route.
         remote: queues of other brokers.
         paging: of the broker; None where nothing is kept. Set once, by the composition root,
@@ -106,10 +102,13 @@ class Addresses:
         # Those with wildcards in their names, which other addresses have to ask.
         self.patterns: AddressTree[Address] = AddressTree(wildcards)
         self.remote = RemoteBindings(wildcards, self.changed)
+        self.changed_names: set[str | None] = set()
 
-    def changed(self) -> None:
-        """Settings, permissions or queues of other brokers have changed."""
+    def changed(self, name: str | None = None) -> None:
+        """What is bound to an address has changed; None where more may have: of any, settings."""
         self.version += 1
+        is_one = name is not None and not self.wildcards.is_wild(name)
+        self.changed_names.add(name if is_one and len(self.changed_names) < CHANGED_MAX else None)
 
     # --- addresses ----------------------------------------------------------------------------
 
@@ -183,7 +182,7 @@ class Addresses:
         self.by_name[name] = address
         if self._routes_others(name):
             self.patterns.add(name, address)
-        self.version += 1
+        self.changed(name)
         return address
 
     def update(self, name: str, routing_types: Iterable[RoutingType]) -> Address:
@@ -214,7 +213,7 @@ class Addresses:
                     address.status_record_id,
                     AddressStatusRecord(address.address_id, QueueStatus.PAUSED),
                 )
-        self.version += 1
+        self.changed(name)
         return address
 
     def delete(self, name: str, *, force: bool = False) -> None:
@@ -256,7 +255,7 @@ class Addresses:
         del self.by_name[address.name]
         if self._routes_others(address.name):
             self.patterns.remove(address.name, address)
-        self.version += 1
+        self.changed(address.name)
 
     def pause(self, address: Address, *, is_paused: bool, is_kept: bool = False) -> None:
         """Let all queues of an address deliver nothing, or again; `is_kept` over a restart."""
@@ -284,12 +283,12 @@ class Addresses:
             BrokerError: there is no such address.
         """
         self.get(binding.address).bind(binding)
-        self.version += 1
+        self.changed(binding.address)
 
     def unbind(self, binding: Binding) -> None:
         """Undo it."""
         self.by_name[binding.address].unbind(binding.binding_type, binding.unique_name)
-        self.version += 1
+        self.changed(binding.address)
 
     def find_divert(self, name: str) -> DivertBinding | None:
         """Give the divert of this name, whatever its address."""
@@ -368,7 +367,7 @@ class Addresses:
         address = self.by_name[queue.binding.address]
         bound = address.unbind(BindingType.LOCAL_QUEUE, queue.name)
         address.unused_since_ms = self._clock_ms()
-        self.version += 1
+        self.changed(address.name)
         if self.paging is not None:
             self.paging.queue_deleted(queue)
         return bound
@@ -389,7 +388,7 @@ class Addresses:
         address = self.by_name[binding.address]
         address.bind(LocalQueueBinding(queue))
         address.was_used = True
-        self.version += 1
+        self.changed(address.name)
         if self.paging is not None:
             self.paging.queue_added(queue)
         return queue

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.errors import broker_error
 from broker.model.routing_type import RoutingType
-from broker.routing.addresses import queue_exists
+from broker.routing.address import queue_exists
 from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:

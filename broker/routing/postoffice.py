@@ -144,7 +144,7 @@ class PostOffice:
         """Give what is bound to an address."""
         if self._version != self.addresses.version:
             self._version = self.addresses.version
-            self._routes.clear()
+            self._forget_routes()
         found = self._routes.get(address)
         if found is None:
             found = self._find(address)
@@ -152,6 +152,16 @@ class PostOffice:
                 self._routes.clear()
             self._routes[address] = found
         return found
+
+    def _forget_routes(self) -> None:
+        """Of addresses where something has changed; with 10,000 others one does not matter."""
+        changed = self.addresses.changed_names
+        for name in changed:
+            if name is None:
+                self._routes.clear()
+                break
+            self._routes.pop(name, None)
+        changed.clear()
 
     def _find(self, address: str) -> Route:
         own = self.addresses.by_name.get(address)

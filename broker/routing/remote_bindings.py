@@ -229,7 +229,7 @@ class RemoteBindings:
 
     Args:
         wildcards: how names with wildcards are written.
-        on_change: called when another set of them is in use.
+        on_change: called with an address when other ones are in use there.
 
     Attributes:
         by_name: those in use, by their cluster names.
@@ -237,7 +237,9 @@ class RemoteBindings:
         on_promoted: called with one that is in use in place of one that is gone.
     """
 
-    def __init__(self, wildcards: WildcardConfiguration, on_change: Callable[[], object]) -> None:
+    def __init__(
+        self, wildcards: WildcardConfiguration, on_change: Callable[[str], object]
+    ) -> None:
         self.by_name: dict[str, RemoteQueueBinding] = {}
         self.by_id: dict[int, RemoteQueueBinding] = {}
         self.on_promoted: Callable[[RemoteQueueBinding], object] = lambda binding: None
@@ -273,7 +275,7 @@ class RemoteBindings:
         self._by_address.setdefault(binding.address, {})[binding.unique_name] = binding
         if self._wildcards.is_wild(binding.address):
             self._patterns.add(binding.address, binding)
-        self._on_change()
+        self._on_change(binding.address)
 
     def remove(self, binding: RemoteQueueBinding) -> None:
         """Use it no more; the nearest other one takes its place. Idempotent."""
@@ -294,7 +296,7 @@ class RemoteBindings:
             del self._by_address[binding.address]
         if self._wildcards.is_wild(binding.address):
             self._patterns.remove(binding.address, binding)
-        self._on_change()
+        self._on_change(binding.address)
         if others:
             nearest = min(others, key=lambda one: (not one.is_connected, one.distance))
             others.remove(nearest)

@@ -20,6 +20,14 @@ cdef class BalancedGroup(RoutingGroup):
     cpdef Binding next_for(self, Message message)
 
 
+cdef class SameFilter:
+    cdef public list bindings
+    cdef public object filter
+
+    @cython.locals(binding=Binding)
+    cpdef object route(self, Message message, RoutingContext routing)
+
+
 cdef class Route:
     cdef list _alone_groups
     cdef list _anycast_groups
@@ -27,6 +35,8 @@ cdef class Route:
     cdef list _multicast_alone
     cdef list _multicast_groups
     cdef dict _named_groups
+    cdef list _same_filters
+    cdef list _single
     cdef public list anycast
     cdef public list diverts
     cdef public bint is_exclusive
@@ -36,8 +46,12 @@ cdef class Route:
     @cython.locals(divert=Binding)
     cpdef bint divert(self, Message message, RoutingContext routing) except -1
 
-    @cython.locals(binding=Binding, chosen=Binding, group=RoutingGroup)
+    @cython.locals(binding=Binding, chosen=Binding, group=RoutingGroup, same=SameFilter)
     cpdef object route(self, Message message, RoutingContext routing)
+
+
+@cython.locals(binding=Binding, same=SameFilter)
+cdef tuple _by_filter(list bindings)
 
 
 @cython.locals(binding=Binding)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from broker.model.load_balancing import MessageLoadBalancing
     from broker.model.message import Message
+    from broker.queues.filter import Filter
     from broker.routing.bindings import Binding, RoutingContext
 
 __all__ = ["Route", "RoutingGroup"]
@@ -33,6 +34,7 @@ __all__ = ["Route", "RoutingGroup"]
 _ANYCAST: Final = RoutingType.ANYCAST
 _MULTICAST: Final = RoutingType.MULTICAST
 _DIVERT: Final = BindingType.DIVERT
+_LOCAL_QUEUE: Final = BindingType.LOCAL_QUEUE
 
 
 class RoutingGroup:
@@ -95,6 +97,30 @@ class BalancedGroup(RoutingGroup):
         return self.bindings[chosen]
 
 
+class SameFilter:
+    """Multicast queues of this broker with equal filters, which is asked once for all of them.
+
+    Every member of a cluster has such a queue for notifications, and few of these are for it.
+
+    Args:
+        filter: of all of them.
+    """
+
+    __slots__ = ("bindings", "filter")
+
+    def __init__(self, filter: Filter) -> None:
+        self.filter = filter
+        self.bindings: list[Binding] = []
+
+    def route(self, message: Message, routing: RoutingContext) -> None:
+        """Let those take a message that accept it."""
+        if not self.filter.matches(message):
+            return
+        for binding in self.bindings:
+            if binding.accepts(message):
+                binding.route(message, routing)
+
+
 class Route:
     """See the module's text.
 
@@ -117,6 +143,8 @@ class Route:
         "_multicast_alone",
         "_multicast_groups",
         "_named_groups",
+        "_same_filters",
+        "_single",
         "anycast",
         "diverts",
         "is_exclusive",
@@ -150,6 +178,7 @@ class Route:
         groups = _by_routing_name(self.multicast)
         self._multicast_alone = [some[0] for some in groups if len(some) == 1]
         self._multicast_groups = [_group(some) for some in groups if len(some) > 1]
+        self._same_filters, self._single = _by_filter(self._multicast_alone)
         self._alone_groups: list[RoutingGroup] | None = None
         self.is_exclusive = False
         for binding in (*self.anycast, *self.multicast):
@@ -216,9 +245,11 @@ class Route:
         """Let those take a message whose turn it is, diverts not asked."""
         routing_type = message.routing_type
         if routing_type is not _ANYCAST:
-            for binding in self._multicast_alone:
+            for binding in self._single:
                 if binding.accepts(message):
                     binding.route(message, routing)
+            for same in self._same_filters:
+                same.route(message, routing)
             for group in self._multicast_groups:
                 chosen = group.next_for(message)
                 if chosen is not None:
@@ -236,6 +267,20 @@ def _group(bindings: list[Binding]) -> RoutingGroup:
         if binding.distance and isinstance(binding, RemoteQueueBinding):
             return BalancedGroup(bindings, binding.mode)
     return RoutingGroup(bindings)
+
+
+def _by_filter(bindings: list[Binding]) -> tuple[list[SameFilter], list[Binding]]:
+    """Give the queues here that share a filter with another one, and all other bindings."""
+    found: dict[Filter, SameFilter] = {}
+    for binding in bindings:
+        filter = binding.filter
+        if filter is not None and binding.binding_type is _LOCAL_QUEUE:
+            if filter not in found:
+                found[filter] = SameFilter(filter)
+            found[filter].bindings.append(binding)
+    shared = [same for same in found.values() if len(same.bindings) > 1]
+    among = {id(binding) for same in shared for binding in same.bindings}
+    return shared, [binding for binding in bindings if id(binding) not in among]
 
 
 def _by_routing_name(bindings: list[Binding]) -> list[list[Binding]]:

@@ -1,20 +1,28 @@
 """Queues of this broker, queues of others and diverts are one kind of thing to the post office."""
 
+import contextlib
 import struct
 import time
+from collections import Counter
+from unittest import mock
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from broker.errors import BrokerError
 from broker.model.message import Message
 from broker.model.routing_type import RoutingType
+from broker.routing.addresses import CHANGED_MAX
 from broker.routing.bindings import Binding, BindingType, LocalQueueBinding, routing_context
 from broker.routing.postoffice import Routing
+from broker.selector import Filter
 from tests.broker.bench import Bench, done, message
 from tests.broker.remote_queue_binding import RemoteQueueBinding
 
 OUTGOING = "sf.node2"
 ANYCAST, MULTICAST = RoutingType.ANYCAST, RoutingType.MULTICAST
+NAMES = ("a", "a.b", "a.#", "a.*", "#", "c")
 
 
 @pytest.fixture
@@ -345,3 +353,106 @@ def test_clients_are_told_of_remote_queues_of_an_address(bench):
     bind_remote(bench, "there")
 
     assert bench.session().administration.query_address("q").queues == ("q", "there@1")
+
+
+# --- what a change costs ------------------------------------------------------------------------
+
+
+def test_queues_with_one_filter_ask_it_once_for_what_is_not_for_them(bench):
+    for number in range(5):
+        bench.queue(f"same {number}", "x", MULTICAST, filter="n = 1 AND m < 9")
+    bench.queue("other", "x", MULTICAST, filter="n = 2 AND m < 9")
+    bench.queue("all", "x", MULTICAST)
+    asked = Counter()
+
+    with asking(asked):
+        send(bench, "two", address="x", n=2, m=1)
+        send(bench, "none", address="x", n=3, m=1)
+
+    assert asked == {"n = 1 AND m < 9": 2, "n = 2 AND m < 9": 2}
+    send(bench, "one", address="x", n=1, m=1)
+    assert [bodies(bench, f"same {number}") for number in range(5)] == [["one"]] * 5
+    assert bodies(bench, "other") == ["two"]
+    assert bodies(bench, "all") == ["two", "none", "one"]
+
+
+def test_a_queue_with_the_filter_of_others_takes_nothing_while_it_is_disabled(bench):
+    for name in ("a", "b", "c"):
+        bench.queue(name, "x", MULTICAST, filter="n = 1")
+    bench.addresses.update_queue("b", enabled=False)
+
+    send(bench, "1", address="x", n=1)
+
+    assert [bodies(bench, name) for name in "abc"] == [["1"], [], ["1"]]
+
+
+@contextlib.contextmanager
+def asking(counts):
+    """Count how often each filter is asked, by its text."""
+    real = Filter.matches
+
+    def counted(self, message):
+        counts[self.text] += 1
+        return real(self, message)
+
+    with mock.patch.object(Filter, "matches", counted):
+        yield
+
+
+def test_a_change_at_one_address_leaves_the_routes_of_others(bench):
+    for name in ("x", "y"):
+        bench.queue(name)
+    postoffice = bench.postoffice
+    before = {name: postoffice.route_of(name) for name in ("x", "y")}
+
+    bench.queue("another", "x")
+
+    assert postoffice.route_of("x") is not before["x"]
+    assert postoffice.route_of("y") is before["y"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda bench: bench.queue("all", "#", MULTICAST), id="pattern"),
+        pytest.param(lambda bench: bind_wild(bench), id="remote pattern"),
+        pytest.param(lambda bench: bench.addresses.changed(), id="settings"),
+        pytest.param(lambda bench: make_many(bench), id="more than are noted"),
+    ],
+)
+def test_a_change_that_may_concern_any_address_finds_all_routes_anew(bench, change):
+    bench.queue("x")
+    before = bench.postoffice.route_of("x")
+
+    change(bench)
+
+    assert bench.postoffice.route_of("x") is not before
+
+
+def bind_wild(bench):
+    outgoing = bench.addresses.queues[OUTGOING]
+    made = RemoteQueueBinding("all", "#", outgoing, 9, MULTICAST)
+    bench.addresses.remote.add(made)
+
+
+def make_many(bench):
+    for number in range(CHANGED_MAX + 1):
+        bench.addresses.changed(f"address {number}")
+
+
+@given(changes=st.lists(st.tuples(st.booleans(), st.sampled_from(NAMES)), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_routes_are_those_of_a_post_office_that_keeps_none(changes):
+    bench = Bench()
+    for name in NAMES:
+        bench.addresses.create(name, [ANYCAST, MULTICAST])
+    for makes, name in changes:
+        queue = f"queue of {name}"
+        if makes and queue not in bench.addresses.queues:
+            bench.queue(queue, name, MULTICAST)
+        elif not makes and queue in bench.addresses.queues:
+            bench.addresses.delete_queue(queue)
+        for address in NAMES:
+            kept = [one.unique_name for one in bench.postoffice.route_of(address).multicast]
+            found = [one.unique_name for one in bench.postoffice._find(address).multicast]
+            assert kept == found

@@ -62,7 +62,7 @@ class Known:
         self.heard = Heard()
         self.ids = iter(range(1000, 10**9))
         self.mode = mode
-        self.registry = RemoteBindings(DEFAULT_WILDCARDS, lambda: None)
+        self.registry = RemoteBindings(DEFAULT_WILDCARDS, lambda address: None)
         self.peer = PeerBindings(
             "mesh",
             node_id=OWN,
