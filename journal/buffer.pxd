@@ -27,6 +27,7 @@ cdef class GroupBuffer(BatchRing):
     cdef pthread_mutex_t lock
     cdef pthread_t thread
     cdef bint running, parked, is_prewarmed
+    cdef uint32_t idle_prewarms
     cdef uint64_t last_group_awaited
     cdef uint64_t idle_since_ns
     cdef uint64_t parked_until          # when the parked flusher looks by itself

@@ -46,6 +46,9 @@ cdef uint64_t IDLE_NS = 500_000_000
 # A processor that sleeps takes about as long to wake: who expects a record and looks out for it any
 # longer had better sleep again.
 cdef uint64_t PREWARM_NS = 50_000
+# So many announcements in a row of which nothing came, and the next ones are not listened to until
+# something does: a message for subscriptions that keep nothing is announced as any other.
+cdef uint32_t PREWARMS_MAX = 8
 cdef uint64_t FOREVER = <uint64_t>-1
 
 
@@ -128,7 +131,7 @@ cdef class GroupBuffer(BatchRing):
 
         Without the lock. A flusher that is awake looks at what comes by itself.
         """
-        if not self.parked:
+        if not self.parked or self.idle_prewarms >= PREWARMS_MAX:
             return
         pthread_mutex_lock(&self.lock)
         if self.parked:
@@ -299,6 +302,8 @@ cdef class GroupBuffer(BatchRing):
         while load64(&self.wanted) <= load64(&self.synced) and now_ns() < until:
             pause_spin()
         pthread_mutex_lock(&self.lock)
+        # Those whose record came are counted out when it is written.
+        self.idle_prewarms += 1
 
     cdef void delay_group(self) noexcept nogil:
         # If as many as last time have come already, no late-comers are expected.
@@ -352,6 +357,8 @@ cdef class GroupBuffer(BatchRing):
         if spent > self.io_ns_max:
             self.io_ns_max = spent
         self.last_group_awaited = awaited
+        if awaited:
+            self.idle_prewarms = 0
         store64(&self.written, end)
         if sync:
             self.syncs += 1

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -157,3 +158,43 @@ def test_prewarm_without_records_delays_no_producer(tmp_path):
         thread.join(WAIT_S)
         assert not thread.is_alive()
     journal.prewarm()
+
+
+def switches():
+    """How often each thread of this process has gone to sleep by itself."""
+    found = {}
+    for task in Path("/proc/self/task").iterdir():
+        lines = (task / "status").read_text().splitlines()
+        found[task.name] = int(next(one for one in lines if one.startswith("voluntary")).split()[1])
+    return found
+
+
+def test_the_flusher_listens_to_no_more_announcements_of_which_nothing_comes(tmp_path):
+    before = set(switches())
+    options = JournalOptions(directory=tmp_path, journal_type="NIO", file_size=256 * 1024)
+    with Journal(options) as journal:
+        journal.load()
+        # The flusher, and what else a journal starts.
+        threads = set(switches()) - before
+
+        def slept():
+            return sum(count for name, count in switches().items() if name in threads)
+
+        def announce(count):
+            begun = slept()
+            for _ in range(count):
+                journal.prewarm()
+                time.sleep(0.001)
+            return slept() - begun
+
+        many = announce(200)
+        journal.add(1, 1, b"x", sync=True)
+        begun = slept()
+        journal.prewarm()
+        deadline = time.monotonic() + WAIT_S
+        while slept() == begun:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+    # Eight; a poll, a mark or a wake-up of the kernel's own may be a sleep more.
+    assert many < 40
