@@ -33,12 +33,11 @@ from journal.parking cimport (
     take_event, unpark)
 from journal.waiters cimport WOKEN_BY_A_SIGNAL, Waiters
 
-cdef int EIO = errno.EIO
-cdef int EAGAIN = errno.EAGAIN
-cdef int EINTR = errno.EINTR
+cdef int EIO = errno.EIO, EAGAIN = errno.EAGAIN, EINTR = errno.EINTR
 
 cdef enum:
     TIMER_SLACK_NS = 1000       # the kernel's 50 us would make a join of 10 us one of 60
+    PREWARMS_MAX = 8            # in a row without a record: no queue keeps what is announced
 # A moment for producers that were just woken to ask again: the wake-ups come one after another,
 # so it is longer than C threads would want. And half a second without work before an idle mark.
 cdef uint64_t GROUP_DELAY_NS = 25_000
@@ -46,9 +45,6 @@ cdef uint64_t IDLE_NS = 500_000_000
 # A processor that sleeps takes about as long to wake: who expects a record and looks out for it any
 # longer had better sleep again.
 cdef uint64_t PREWARM_NS = 50_000
-# So many announcements in a row of which nothing came, and the next ones are not listened to until
-# something does: a message for subscriptions that keep nothing is announced as any other.
-cdef uint32_t PREWARMS_MAX = 8
 cdef uint64_t FOREVER = <uint64_t>-1
 
 
@@ -302,7 +298,6 @@ cdef class GroupBuffer(BatchRing):
         while load64(&self.wanted) <= load64(&self.synced) and now_ns() < until:
             pause_spin()
         pthread_mutex_lock(&self.lock)
-        # Those whose record came are counted out when it is written.
         self.idle_prewarms += 1
 
     cdef void delay_group(self) noexcept nogil:
