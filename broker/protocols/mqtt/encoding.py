@@ -28,6 +28,7 @@ __all__ = ["encode", "publish_head", "publish_parts"]
 
 _ID_SIZE: Final = 2
 _PUBLISH: Final = int(PacketType.PUBLISH) << 4
+_PUBREL_FLAGS: Final = 2
 
 
 def encode(packet: Packet, version: Version) -> bytes:
@@ -36,6 +37,14 @@ def encode(packet: Packet, version: Version) -> bytes:
     Raises:
         ValueError: a field does not fit its place, or the packet is too large.
     """
+    if type(packet) is Acknowledgement and not (packet.code or packet.properties):
+        # Nearly all packets but for PUBLISH, the same in all versions.
+        flags = _PUBREL_FLAGS if packet.type is PacketType.PUBREL else 0
+        return b"%c\2%c%c" % (
+            packet.type << 4 | flags,
+            packet.packet_id >> 8,
+            packet.packet_id & 0xFF,
+        )
     is_5 = version is Version.V5
     if isinstance(packet, Publish):
         qos, payload = packet.qos, packet.payload
@@ -43,11 +52,9 @@ def encode(packet: Packet, version: Version) -> bytes:
         return publish_head(parts, qos, packet.retain, packet.dup, packet.packet_id) + payload
     if isinstance(packet, Acknowledgement):
         body = number(packet.packet_id, 2)
-        if is_5 and (packet.code or packet.properties):
-            body += number(packet.code, 1)
-            if packet.properties:
-                body += write_properties(packet.properties)
-        return _framed(packet.type, 2 if packet.type is PacketType.PUBREL else 0, body)
+        if is_5:
+            body += _code(packet)
+        return _framed(packet.type, _PUBREL_FLAGS if packet.type is PacketType.PUBREL else 0, body)
     if isinstance(packet, Ping):
         return _framed(packet.type, 0, b"")
     if isinstance(packet, Connack):
@@ -78,10 +85,12 @@ def _properties(packet: Connack | Suback | Subscribe | Unsubscribe | Disconnect 
     return write_properties(packet.properties)
 
 
-def _code(packet: Disconnect | Auth) -> bytes:
+def _code(packet: Acknowledgement | Disconnect | Auth) -> bytes:
     if not (packet.code or packet.properties):
         return b""
-    return number(packet.code, 1) + (_properties(packet) if packet.properties else b"")
+    return number(packet.code, 1) + (
+        write_properties(packet.properties) if packet.properties else b""
+    )
 
 
 def _framed(kind: PacketType, flags: int, body: bytes) -> bytes:

@@ -6,12 +6,14 @@ subscribers is given to them one after another.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from broker.model.message import Message
 from broker.protocols.mqtt import message_properties as names
 from broker.protocols.mqtt.encoding import publish_parts
 from broker.protocols.mqtt.message_packet import own_qos, payload_of, properties_of
+from broker.protocols.mqtt.properties import NO_PROPERTIES
 from broker.protocols.mqtt.topics import topic_of
 from broker.protocols.mqtt.versions import Version
 
@@ -23,6 +25,8 @@ __all__ = ["OutgoingMessage", "OutgoingMessages"]
 # Messages that are kept, and up to how many bytes each: half a MiB with their payloads.
 _KEPT_MAX: Final = 64
 _KEPT_SIZE_MAX: Final = 4096
+# Topics and sizes whose packets begin alike.
+_PLAIN_MAX: Final = 1024
 
 
 class OutgoingMessage:
@@ -77,10 +81,20 @@ class OutgoingMessage:
         found = self._parts.get(which)
         if found is None:
             topic = topic_of(message.address or "", wildcards)
-            properties = properties_of(message, 0, None) if version is Version.V5 else {}
-            found = publish_parts(topic, qos, properties, version, len(self.payload))
+            size = len(self.payload)
+            if version is Version.V5:
+                properties = properties_of(message, 0, None)
+                found = publish_parts(topic, qos, properties, version, size)
+            else:
+                found = _plain_parts(topic, qos > 0, version, size)
             self._parts[which] = found
         return found
+
+
+@lru_cache(_PLAIN_MAX)
+def _plain_parts(topic: str, has_id: bool, version: Version, size: int) -> tuple[bytes, bytes]:
+    """Give publish_parts() without properties: messages of a topic are often of one size."""
+    return publish_parts(topic, int(has_id), NO_PROPERTIES, version, size)
 
 
 class OutgoingMessages:

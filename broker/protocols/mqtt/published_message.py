@@ -9,6 +9,7 @@ priority              0: Artemis leaves it unset
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from broker.model.core_layout import written, written_properties
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["message_of"]
 
 _LONG_MAX: Final = 2**63 - 1
+_CLIENTS_MAX: Final = 1024
 _QOS: Final = [Property(names.QOS, PropertyType.INT, qos) for qos in range(3)]
 _RETAIN: Final = [
     Property(names.IS_RETAINED, PropertyType.BOOLEAN, retain) for retain in (False, True)
@@ -62,12 +64,13 @@ def message_of(
         now_ms: ms since 1970.
         message_id: that it gets; 0 where it is to come.
     """
-    found = [_RETAIN[retain], _QOS[qos], Property(names.CLIENT_ID, PropertyType.STRING, client_id)]
-    if routing_type is not None:
-        found.append(Property(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(routing_type)))
     expiration = 0
-    if properties:
+    if not properties:
+        bytes_of_all = _plain(qos, retain, client_id, routing_type)
+    else:
+        found = _always(qos, retain, client_id, routing_type)
         _add(found, properties)
+        bytes_of_all = memoryview(written_properties(found))
         interval_s = properties.get(PropertyId.MESSAGE_EXPIRY_INTERVAL)
         if interval_s is not None:
             # One of 0 expires at once; 0 ms since 1970 would be never.
@@ -84,9 +87,25 @@ def message_of(
             expiration,
             now_ms,
             0,
-            memoryview(written_properties(found)),
+            bytes_of_all,
         )
     )
+
+
+def _always(
+    qos: int, retain: bool, client_id: str, routing_type: RoutingType | None
+) -> list[Property]:
+    """Give the properties that every message has."""
+    found = [_RETAIN[retain], _QOS[qos], Property(names.CLIENT_ID, PropertyType.STRING, client_id)]
+    if routing_type is not None:
+        found.append(Property(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(routing_type)))
+    return found
+
+
+@lru_cache(_CLIENTS_MAX)
+def _plain(qos: int, retain: bool, client_id: str, routing_type: RoutingType | None) -> memoryview:
+    """Give the bytes of these alone: nearly all messages of a client have the same."""
+    return memoryview(written_properties(_always(qos, retain, client_id, routing_type)))
 
 
 def _add(found: list[Property], properties: Properties) -> None:
