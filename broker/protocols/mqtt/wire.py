@@ -63,8 +63,12 @@ class PacketReader:
         return self.take(self.remaining)
 
     def number(self, size: int) -> int:
-        """Give a number of so many bytes."""
-        return int.from_bytes(self.take(size), "big")
+        """Give a number of up to four bytes."""
+        data = self.take(size)
+        value = 0
+        for place in range(size):
+            value = value << 8 | data[place]
+        return value
 
     def variable(self) -> int:
         """Give a number of one to four bytes."""
