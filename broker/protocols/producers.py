@@ -65,6 +65,11 @@ class Producers:
         new_producer: makes one; None is for all addresses beyond those that are counted.
     """
 
+    __slots__ = (
+        "_new_producer",
+        "_uncounted",
+    )
+
     def __init__(self, new_producer: Callable[[str | None], Producer]) -> None:
         self._new_producer = new_producer
         self._uncounted = new_producer(None)

@@ -54,6 +54,18 @@ class ClientAdministration:
         management: answers messages to the management address; None without one.
     """
 
+    __slots__ = (
+        "_addresses",
+        "_administration",
+        "_management",
+        "_permissions",
+        "_postoffice",
+        "_prefixes",
+        "_resource_limits",
+        "_session",
+        "_settings",
+    )
+
     def __init__(
         self,
         session: AdministeringSession,

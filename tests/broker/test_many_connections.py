@@ -30,7 +30,7 @@ WARM = 200
 KIB = 1024
 # Bytes of the broker's memory for a connection with a session. 6 KiB are promised. A connection of
 # OpenWire has two sessions: its own, and the client's. The engine of AMQP takes 17 KiB for itself.
-EACH_MAX = {"core": 6 * KIB, "stomp": 6 * KIB, "openwire": 9 * KIB, "amqp": 35 * KIB}
+EACH_MAX = {"core": 6 * KIB, "stomp": 6 * KIB, "openwire": 8.5 * KIB, "amqp": 35 * KIB}
 
 
 @pytest.fixture

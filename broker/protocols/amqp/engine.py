@@ -35,6 +35,13 @@ class Engine:
         is_at_end: nothing is written any more.
     """
 
+    __slots__ = (
+        "_collector",
+        "_transport",
+        "connection",
+        "is_at_end",
+    )
+
     def __init__(self, *, frame_size_max: int, idle_timeout_ms: int) -> None:
         self._collector = Collector()
         self.connection = Connection()

@@ -38,6 +38,13 @@ class LargeSends:
         is_busy: a body is being written: others wait, by after().
     """
 
+    __slots__ = (
+        "_is_closed",
+        "_session",
+        "_waiting",
+        "is_busy",
+    )
+
     def __init__(self, session: Session) -> None:
         self._session = session
         self._waiting: deque[Callable[[], object]] = deque()

@@ -89,6 +89,15 @@ class Nodes:
         ids: for names that the peer leaves to the broker.
     """
 
+    __slots__ = (
+        "_container_id",
+        "_ids",
+        "_implicit",
+        "_prefixes",
+        "_session",
+        "_version",
+    )
+
     def __init__(self, session: Session, prefixes: Prefixes, container_id: str, ids: Ids) -> None:
         self._session = session
         self._prefixes = prefixes

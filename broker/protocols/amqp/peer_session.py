@@ -30,6 +30,13 @@ class PeerSession:
         links: of the engine, with ours.
     """
 
+    __slots__ = (
+        "large",
+        "links",
+        "nodes",
+        "session",
+    )
+
     def __init__(self, session: Session, nodes: Nodes) -> None:
         self.session = session
         self.nodes = nodes

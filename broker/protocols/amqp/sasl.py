@@ -50,6 +50,20 @@ class Sasl:
         has_partial: a header or frame has begun.
     """
 
+    __slots__ = (
+        "_authenticate",
+        "_by_certificate",
+        "_data",
+        "_has_header",
+        "_has_outcome",
+        "_mechanisms",
+        "_write",
+        "is_authenticated",
+        "is_done",
+        "is_refused",
+        "user",
+    )
+
     def __init__(
         self,
         mechanisms: Sequence[str],

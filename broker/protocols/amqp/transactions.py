@@ -124,6 +124,11 @@ class Transactions:
         ids: name them.
     """
 
+    __slots__ = (
+        "_ids",
+        "_open",
+    )
+
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self._open: dict[bytes, OpenTransaction] = {}

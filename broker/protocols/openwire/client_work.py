@@ -126,6 +126,23 @@ class ClientWork:
         BrokerError: the broker takes no session now.
     """
 
+    __slots__ = (
+        "_advised",
+        "_connection",
+        "_consumers",
+        "_destinations",
+        "_info",
+        "_producers",
+        "_sends",
+        "_sessions",
+        "_temporary",
+        "_temporary_destinations",
+        "_transactions",
+        "client_id",
+        "is_fault_tolerant",
+        "session",
+    )
+
     def __init__(self, connection: WorkingConnection, info: c.ConnectionInfo) -> None:
         self._connection = connection
         self.client_id = connection.client_id

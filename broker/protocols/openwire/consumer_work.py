@@ -63,6 +63,22 @@ class ConsumerWork:
         hides_client_id: a consumer with no-local was made.
     """
 
+    __slots__ = (
+        "_by_id",
+        "_connection",
+        "_destinations",
+        "_is_paused",
+        "_number",
+        "_sessions",
+        "_timers",
+        "_transactions",
+        "_virtual",
+        "clock",
+        "hides_client_id",
+        "node_id",
+        "remote",
+    )
+
     def __init__(
         self,
         connection: ConsumingConnection,

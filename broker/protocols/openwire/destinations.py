@@ -153,12 +153,20 @@ class Destinations:
         wildcards: how addresses are written.
     """
 
+    __slots__ = (
+        "_administration",
+        "_known",
+        "_known_version",
+        "_wildcards",
+    )
+
     def __init__(
         self, administration: ClientAdministration, wildcards: WildcardConfiguration
     ) -> None:
         self._administration = administration
         self._wildcards = wildcards
-        self._known: set[tuple[str, RoutingType]] = set()
+        # A dict is a third of an empty set.
+        self._known: dict[tuple[str, RoutingType], None] = {}
         self._known_version = -1
 
     def target(self, destination: ActiveMQDestination, *, is_consumer: bool = False) -> Target:
@@ -199,7 +207,7 @@ class Destinations:
         if self._known_version != administration.version or len(self._known) >= _KNOWN_MAX:
             self._known.clear()
             self._known_version = administration.version
-        self._known.add(key)
+        self._known[key] = None
         return has_made
 
     def _make(self, destination: ActiveMQDestination, target: Target) -> bool:

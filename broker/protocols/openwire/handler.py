@@ -72,6 +72,24 @@ class OpenWireConnection(Flowing):
         is_fault_tolerant: its client comes back, and sends again what was not answered.
     """
 
+    __slots__ = (
+        "_agreed",
+        "_connection_info",
+        "_flow",
+        "_inactivity",
+        "_peer",
+        "_reader",
+        "_work",
+        "client_id",
+        "is_fault_tolerant",
+        "name",
+        "parameters",
+        "protocol",
+        "remote",
+        "sessions",
+        "user",
+    )
+
     def __init__(
         self,
         sessions: Sessions,

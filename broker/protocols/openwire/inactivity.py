@@ -34,6 +34,22 @@ class Inactivity:
         waiting_count: messages that wait for room: their client is silent because of us.
     """
 
+    __slots__ = (
+        "_armed_s",
+        "_begun_s",
+        "_clock",
+        "_is_on",
+        "_keep_alive",
+        "_override_ms",
+        "_partial_s",
+        "_peer",
+        "_timer",
+        "_timers",
+        "_ttl_ms",
+        "_wrote_s",
+        "waiting_count",
+    )
+
     def __init__(
         self,
         peer: Peer,

@@ -69,6 +69,17 @@ class Sends:
         sets_duplicate_id: openwireUseDuplicateDetectionOnFailover.
     """
 
+    __slots__ = (
+        "_behind_upload",
+        "_clock",
+        "_connection",
+        "_destinations",
+        "_is_uploading",
+        "_producers",
+        "_sets_duplicate_id",
+        "_transactions",
+    )
+
     def __init__(
         self,
         connection: SendingConnection,

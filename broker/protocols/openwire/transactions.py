@@ -95,6 +95,11 @@ class Transactions:
         session: that ends them; it has no consumers.
     """
 
+    __slots__ = (
+        "_open",
+        "_session",
+    )
+
     def __init__(self, session: Session) -> None:
         self._session = session
         self._open: dict[TransactionId, OpenTransaction] = {}

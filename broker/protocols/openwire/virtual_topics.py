@@ -36,6 +36,11 @@ class VirtualTopics:
         texts: of the parameter.
     """
 
+    __slots__ = (
+        "_filters",
+        "_matches",
+    )
+
     def __init__(self, texts: Iterable[str]) -> None:
         self._filters = [_filter(unquote(text)) for text in texts]
         self._matches = Matcher().matches

@@ -140,6 +140,16 @@ class Agreement:
         initial_delay_ms: before silence counts.
     """
 
+    __slots__ = (
+        "_has_stack_traces",
+        "_is_tight",
+        "has_size",
+        "initial_delay_ms",
+        "max_inactivity_ms",
+        "version",
+        "write",
+    )
+
     def __init__(self, ours: WireFormatInfo, theirs: WireFormatInfo) -> None:
         def both(name: str) -> bool:
             return ours.is_on(name) and theirs.is_on(name)

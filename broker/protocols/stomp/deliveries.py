@@ -48,6 +48,17 @@ class Deliveries:
         subscriptions: of the connection. Set once, before any is made.
     """
 
+    __slots__ = (
+        "_on_ended",
+        "_output",
+        "_peer",
+        "_session",
+        "_stream",
+        "_timers",
+        "_version",
+        "subscriptions",
+    )
+
     subscriptions: Subscriptions
 
     def __init__(

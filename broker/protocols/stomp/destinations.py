@@ -67,6 +67,13 @@ class Destinations:
         prefixes: of its acceptor.
     """
 
+    __slots__ = (
+        "_administration",
+        "_known",
+        "_known_version",
+        "_prefixes",
+    )
+
     def __init__(self, administration: ClientAdministration, prefixes: Prefixes) -> None:
         self._administration = administration
         self._prefixes = prefixes

@@ -101,6 +101,18 @@ class FrameReader:
         version: of what comes; None is before the first frame, whose rules are those of 1.0.
     """
 
+    __slots__ = (
+        "_at",
+        "_data",
+        "_failed",
+        "_frame",
+        "_has_cr_lf",
+        "_left",
+        "_searched",
+        "limits",
+        "version",
+    )
+
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.version: Version | None = None

@@ -91,6 +91,31 @@ class StompConnection(Flowing):
         client_id: that the client chose; None is none.
     """
 
+    __slots__ = (
+        "_answers",
+        "_beats",
+        "_deliveries",
+        "_flow",
+        "_output",
+        "_parameters",
+        "_peer",
+        "_reader",
+        "_receipt",
+        "_sends",
+        "_session",
+        "_session_count",
+        "_sessions",
+        "_silence",
+        "_subscriptions",
+        "_temporary",
+        "_timers",
+        "_transactions",
+        "_user",
+        "_version",
+        "client_id",
+        "connection_id",
+    )
+
     def __init__(self, sessions: Sessions, peer: Peer, parameters: Mapping[str, Any]) -> None:
         self._sessions = sessions
         self._peer = peer

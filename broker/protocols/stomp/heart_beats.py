@@ -87,6 +87,13 @@ class HeartBeats:
         beat: sends something.
     """
 
+    __slots__ = (
+        "_beat",
+        "_period_s",
+        "_timer",
+        "_timers",
+    )
+
     def __init__(self, timers: Timers, beat: Callable[[], object]) -> None:
         self._timers = timers
         self._beat = beat

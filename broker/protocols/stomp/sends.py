@@ -62,6 +62,20 @@ class Sends:
         large_size: bytes of a body from which it is kept outside of the journal; -1 never.
     """
 
+    __slots__ = (
+        "_clock",
+        "_connection",
+        "_destinations",
+        "_frame",
+        "_producers",
+        "_session",
+        "_sets_id",
+        "_subscriptions",
+        "_transactions",
+        "_upload",
+        "large_size",
+    )
+
     def __init__(
         self,
         connection: SendingConnection,

@@ -131,6 +131,20 @@ class Subscriptions:
         no_local_count: how many want nothing that this connection sends.
     """
 
+    __slots__ = (
+        "_by_consumer",
+        "_by_id",
+        "_client_id",
+        "_connection_id",
+        "_destinations",
+        "_ids",
+        "_nack",
+        "_session",
+        "_sink",
+        "_window",
+        "no_local_count",
+    )
+
     def __init__(
         self,
         session: Session,

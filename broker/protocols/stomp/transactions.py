@@ -34,6 +34,13 @@ class Transactions:
         close_session: ends one.
     """
 
+    __slots__ = (
+        "_close_session",
+        "_free",
+        "_new_session",
+        "_open",
+    )
+
     def __init__(
         self, new_session: Callable[[], Session], close_session: Callable[[Session], object]
     ) -> None:
