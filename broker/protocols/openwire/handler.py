@@ -266,7 +266,7 @@ class OpenWireConnection(Flowing):
     def respond(self, error: Exception | None, response: c.Response) -> None:
         """Write an answer, or why the storage has not taken it."""
         if error is None:
-            self.send(response)
+            self._write_response(response)
             return
         self.send(
             c.ExceptionResponse(
@@ -274,6 +274,14 @@ class OpenWireConnection(Flowing):
                 exception=c.Throwable(IO_ERROR, f"AMQ229133: {error}"),
             )
         )
+
+    def _write_response(self, response: c.Response) -> None:
+        agreed = self._agreed
+        if agreed is None or type(response) is not c.Response:
+            self.send(response)
+        elif not self._flow.is_lost:
+            self._peer.write(agreed.response(response.correlation_id))
+            self._inactivity.wrote()
 
     def _refuse(self, error: OpenWireError, command: c.Command | None) -> None:
         """Tell the client why something is not done."""

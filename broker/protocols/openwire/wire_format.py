@@ -10,10 +10,12 @@ The broker offers no cache of objects, so none is agreed on, as with Artemis.
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import Final, NamedTuple
 
 from broker.model.encoding import RecordFormatError
 from broker.model.properties import Property, PropertyType, PropertyValue
+from broker.protocols.openwire.commands import Response
 from broker.protocols.openwire.data_types import LAST_VERSION
 from broker.protocols.openwire.decoding import LooseReader, TightReader, broken
 from broker.protocols.openwire.encoding import LooseWriter, TightWriter
@@ -143,6 +145,7 @@ class Agreement:
     __slots__ = (
         "_has_stack_traces",
         "_is_tight",
+        "_response",
         "has_size",
         "initial_delay_ms",
         "max_inactivity_ms",
@@ -160,13 +163,28 @@ class Agreement:
         self._has_stack_traces = both("StackTraceEnabled")
         self.max_inactivity_ms = _least(ours, theirs, "MaxInactivityDuration")
         self.initial_delay_ms = _least(ours, theirs, "MaxInactivityDurationInitalDelay")
-        writer = TightWriter if self._is_tight else LooseWriter
-        self.write = writer(self.version, has_stack_traces=self._has_stack_traces).frame
+        self.write = _writer(self.version, self._is_tight, self._has_stack_traces).frame
+        self._response = _response(self.version, self._is_tight, self.has_size)
+
+    def response(self, correlation_id: int) -> bytes:
+        """Give the frame of a Response, which half of all frames to a producer are."""
+        return self._response + _INT.pack(correlation_id)
 
     def reader(self, data: bytes) -> LooseReader:
         """Give what reads a frame, without its size."""
         reader = TightReader if self._is_tight else LooseReader
         return reader(data, self.version, has_stack_traces=self._has_stack_traces)
+
+
+def _writer(version: int, is_tight: bool, has_stack_traces: bool) -> LooseWriter:
+    made = TightWriter if is_tight else LooseWriter
+    return made(version, has_stack_traces=has_stack_traces)
+
+
+@cache
+def _response(version: int, is_tight: bool, has_size: bool) -> bytes:
+    """Give a Response but for its last four bytes, which say what it answers."""
+    return _writer(version, is_tight, False).frame(Response(), has_size=has_size)[: -_INT.size]
 
 
 def _least(ours: WireFormatInfo, theirs: WireFormatInfo, name: str) -> int:

@@ -7,12 +7,18 @@ from pathlib import Path
 import pytest
 
 from broker.model.encoding import RecordFormatError
+from broker.protocols.openwire.commands import Response
+from broker.protocols.openwire.data_types import LAST_VERSION
 from broker.protocols.openwire.decoding import LooseReader, TightReader
 from broker.protocols.openwire.encoding import LooseWriter, TightWriter
 from broker.protocols.openwire.errors import OpenWireError
 from broker.protocols.openwire.framing import FrameReader
 from broker.protocols.openwire.primitives import read_map
-from broker.protocols.openwire.wire_format import WireFormatInfo
+from broker.protocols.openwire.wire_format import (
+    Agreement,
+    WireFormatInfo,
+    own_wire_format,
+)
 
 # By activemq-client 5.18 (tests/interop/openwire/java/Golden.java).
 GOLDEN = [line.split() for line in (Path(__file__).parent / "golden.txt").read_text().splitlines()]
@@ -35,6 +41,20 @@ def test_golden_bytes_are_read_and_written(encoding):
         command = decoded(data[SIZE:], int(version), encoding)
         writer = CODECS[encoding][1](int(version), has_stack_traces=False)
         assert writer.frame(command) == data, (version, name)
+
+
+@pytest.mark.parametrize("has_size", [False, True])
+@pytest.mark.parametrize("is_tight", [False, True])
+@pytest.mark.parametrize("version", range(1, LAST_VERSION + 1))
+def test_a_response_has_the_bytes_of_any_command(version, is_tight, has_size):
+    ours = own_wire_format(max_inactivity_ms=0, initial_delay_ms=0, max_frame_size=2**30)
+    properties = {"TightEncodingEnabled": is_tight, "SizePrefixDisabled": not has_size}
+    ours = ours._replace(properties=ours.properties | properties)
+    agreed = Agreement(ours, ours._replace(version=version))
+
+    for number in (0, 1, 65536, 2**31 - 1, -1):
+        whole = agreed.write(Response(correlation_id=number), has_size=has_size)
+        assert agreed.response(number) == whole
 
 
 def test_frames_are_found_however_they_are_cut():
