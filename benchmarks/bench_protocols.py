@@ -13,7 +13,8 @@ By AMQP 1.0 the client is Qpid JMS, by OpenWire that of ActiveMQ Classic (peers/
 for each figure, so let it warm up for 10 seconds.
 
 Shown are messages a second that were confirmed, and received, and the 99th percentile of the time
-to a confirmation, medians of the rounds; then the ratios within each round, ours over theirs. A
+to a confirmation, and what the broker had of the processors for each message that was received
+(processor.py), medians of the rounds; then the ratios within each round, ours over theirs. A
 fan-out compares what was received; confirmed are messages that all consumers have. At a given rate
 all have the same load, and what counts is the tail.
 
@@ -29,13 +30,13 @@ import argparse
 import json
 import shutil
 import statistics
-import subprocess
 import tempfile
 from pathlib import Path
 
 from benchmarks.peers.brokers import Unavailable
 from benchmarks.peers.load import raise_file_limit
 from benchmarks.peers.protocols import OURS, PROTOCOLS, Case, Protocol
+from benchmarks.processor import watched
 
 
 def run(
@@ -47,14 +48,9 @@ def run(
     try:
         broker = peer.start(folder)
         try:
-            done = subprocess.run(
-                [
-                    *protocol.command(peer, broker.port, case),
-                    *(str(arguments.warm), str(arguments.seconds)),
-                ],
-                capture_output=True,
-                text=True,
-            )
+            command = protocol.command(peer, broker.port, case)
+            command += [str(arguments.warm), str(arguments.seconds)]
+            done, processors = watched(command, arguments.seconds)
         finally:
             broker.stop()
     finally:
@@ -62,6 +58,7 @@ def run(
     if done.returncode:
         raise SystemExit(f"{name}: {case.title}: {done.stderr[-500:]}")
     found: dict[str, float] = json.loads(done.stdout)
+    found["cost_us"] = 1e6 * processors / max(found["received_per_s"], 1.0)
     return found
 
 
@@ -83,7 +80,7 @@ def measure(
         middle = {key: statistics.median(one[key] for one in figures) for key in figures[0]}
         line = (
             f"  {name:10}{middle['confirmed_per_s']:>12,.0f}{middle['received_per_s']:>12,.0f}"
-            f"{middle['p99_us']:>12,.0f}"
+            f"{middle['p99_us']:>12,.0f}{middle['cost_us']:>10,.0f}"
         )
         if name != OURS:
             line += compared(found[OURS], figures, case, case.targets.get(name))
@@ -127,7 +124,8 @@ def main() -> None:
         parser.error(f"{arguments.protocol} is not measured with {', '.join(sorted(unknown))}")
     arguments.folder.mkdir(parents=True, exist_ok=True)
     raise_file_limit()
-    print(f"{'':12}{'confirmed/s':>12}{'received/s':>12}{'p99, us':>12}   ours over it")
+    heads = f"{'':12}{'confirmed/s':>12}{'received/s':>12}{'p99, us':>12}{'cost, us':>10}"
+    print(f"{heads}   ours over it")
     for case in protocol.cases:
         if arguments.only in case.title:
             measure(protocol, case, names, arguments)

@@ -41,6 +41,8 @@ def has_room(
         connection: of the client.
         go_on: what it goes on with.
     """
+    if session.is_open(address):
+        return True
     is_waiting = is_granted = False
 
     def grant(is_failing: bool) -> None:

@@ -145,6 +145,14 @@ class FlowControl:
         )
         return False
 
+    def is_open(self, address: str) -> bool:
+        """Whether request_credits() grants at once: false may mean that it has to be asked."""
+        found = self._addresses.get(address)
+        if found is None:
+            return False
+        memory = found.memory
+        return not (memory.broker.is_disk_full or memory.is_full or memory.is_blocked)
+
     def request_credits(self, name: str, grant: Callable[[bool], object]) -> None:
         """Call `grant(is_failing)` once a producer may send to an address; often at once.
 

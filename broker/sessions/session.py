@@ -285,11 +285,12 @@ class Session:
                 # No queue took it, or it was refused.
                 self._postoffice.drop_body(message)
 
-    def request_credits(self, address: str, grant: Callable[[bool], object]) -> None:
-        """Call `grant(is_failing)` once a producer may send to an address; often at once.
+    def is_open(self, address: str) -> bool:
+        """Whether an address without a prefix takes messages now: else ask for credits."""
+        return self._flow_control.is_open(address)
 
-        It fails instead where the address is full and says so (FAIL).
-        """
+    def request_credits(self, address: str, grant: Callable[[bool], object]) -> None:
+        """Call `grant(is_failing)` once one may send to an address; FAIL lets it fail if full."""
         self._flow_control.request_credits(self._prefixes.split(address)[0], grant)
 
     # --- consuming ----------------------------------------------------------------------------

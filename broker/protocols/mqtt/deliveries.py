@@ -50,8 +50,9 @@ __all__ = ["Deliveries"]
 
 log = logging.getLogger("broker")
 
-# With the fixed header; a PUBLISH that would be larger is not sent.
-_HEADER_SIZE_MAX: Final = 5
+# Of a PUBLISH: its first byte, and its packet id.
+_FLAGS_SIZE: Final = 1
+_ID_SIZE: Final = 2
 
 
 class Deliveries:
@@ -166,11 +167,12 @@ class Deliveries:
                 parts = made.parts(message, self._wildcards, qos, self._version)
             else:
                 parts, new_alias = self._own_parts(subscribed, message, qos, size)
-            # Its packet id takes as much room, whichever it is.
-            head = publish_head(parts, qos, retain, False, 0)
+            before, behind = parts
+            size += _FLAGS_SIZE + len(before) + (_ID_SIZE if qos else 0) + len(behind)
+            is_too_large = size > self._size_max
         except ValueError:
-            head = b""
-        if not head or len(head) + size > self._size_max:
+            is_too_large = True
+        if is_too_large:
             log.warning(
                 "message %d is too large for MQTT client %s: dropped",
                 message.message_id,
@@ -180,7 +182,7 @@ class Deliveries:
         if new_alias is not None:
             self._aliases[new_alias] = len(self._aliases) + 1
         if not qos:
-            return head
+            return publish_head(parts, qos, retain, False, 0)
         packet_id, is_left = self._state.begin(
             subscribed.queue, message.message_id, active.consumer.consumer_id, qos
         )

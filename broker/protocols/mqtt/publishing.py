@@ -47,7 +47,7 @@ LARGE_SIZE: Final = 102400
 """Bytes of a payload from which it is kept outside of the journal, by the default of Core."""
 # What is handed over at a time of a payload.
 _CHUNK_SIZE: Final = 128 * 1024
-# Addresses whose routing types are known.
+# Topics and addresses of which something is known.
 _KNOWN_MAX: Final = 100
 _CODES: Final = {
     ErrorCode.SECURITY_EXCEPTION: ReasonCode.NOT_AUTHORIZED,
@@ -97,6 +97,7 @@ class Publishing:
         "_clock",
         "_closes",
         "_connection",
+        "_destinations",
         "_incoming",
         "_open_count",
         "_open_max",
@@ -137,6 +138,8 @@ class Publishing:
         self._closes: bool = parameters["closeMqttConnectionOnPublishAuthorizationFailure"]
         # QoS 1 and 2 packets that were not answered to the end.
         self._open_count = len(state.incoming)
+        # By topics.
+        self._destinations: dict[str, Destination] = {}
         self._types: dict[str, RoutingType | None] = {}
         self._types_version = -1
         self._incoming: _Incoming | None = None
@@ -156,7 +159,9 @@ class Publishing:
         if packet.properties:
             _check(packet.properties)
         topic = self._topic(packet)
-        check_topic(topic)
+        to = self._destinations.get(topic)
+        if to is None:
+            check_topic(topic)
         if packet.qos == 2 and packet.packet_id in self._state.incoming:
             log.warning(
                 "AMQ834009: packet id %d of %s came again: it is not routed again",
@@ -170,7 +175,8 @@ class Publishing:
                 ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
                 f"more than {self._open_max} messages that were not acknowledged",
             )
-        to = destination_of(topic, self._wildcards, self._prefixes, ReasonCode.TOPIC_NAME_INVALID)
+        if to is None:
+            to = self._destination(topic)
         address = to.address
         if not has_room(self._session, address, self._connection, go_on):
             return
@@ -196,6 +202,15 @@ class Publishing:
         if topic is None:
             raise MqttError(ReasonCode.TOPIC_ALIAS_INVALID, f"unknown topic alias {alias}")
         return topic
+
+    def _destination(self, topic: str) -> Destination:
+        """Give what a topic stands for, which never changes."""
+        if len(self._destinations) >= _KNOWN_MAX:
+            self._destinations.clear()
+        found = self._destinations[topic] = destination_of(
+            topic, self._wildcards, self._prefixes, ReasonCode.TOPIC_NAME_INVALID
+        )
+        return found
 
     def _take(self, packet: Publish, to: Destination) -> None:
         address, by_prefix = to
