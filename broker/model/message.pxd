@@ -7,6 +7,8 @@ cimport broker.model.packed as packed
 from broker.model.message_fields cimport Parts
 from broker.model.message_form cimport MessageForm
 
+cdef int _BOOLEAN_TAG
+cdef int _INT_TAG
 cdef int _NO_ROUTING
 cdef int _PERSISTER
 cdef int _RECORD_ADDRESS_AT
@@ -21,7 +23,7 @@ cdef class Message(MessageForm):
     @cython.locals(at=Py_ssize_t, size="long long", message_id="long long")
     cpdef object _read_record(self, bytes data)
 
-    @cython.locals(at=Py_ssize_t, parts=Parts)
+    @cython.locals(at=Py_ssize_t, data=bytes, parts=Parts, tag=int)
     cpdef object get(self, name)
 
     @cython.locals(parts=Parts)

@@ -42,6 +42,8 @@ _PERSISTER: Final = int(Persister.CORE)
 # What stands before the address of a record: persister, id, whether there is one.
 _RECORD_ADDRESS_AT: Final = 10
 _STRING: Final = PropertyType.STRING
+_BOOLEAN_TAG: Final = int(PropertyType.BOOLEAN)
+_INT_TAG: Final = int(PropertyType.INT)
 _BYTES_TAG: Final = bytes((PropertyType.BYTES,))
 # The same, encoded behind their tag.
 _ROUTING_VALUES: Final = {one: bytes((PropertyType.BYTE, one)) for one in _TYPES}
@@ -217,7 +219,14 @@ class Message(MessageForm):
             # The flag before them says that there are some: their bytes have the name.
             data = self._bytes()
             at = walk.property_at(data, self._properties_at + 1, walk.encoded_name(name))
-            return None if at < 0 else read_value(data, at)
+            if at < 0:
+                return None
+            tag = data[at]
+            if tag == _INT_TAG and at + 5 <= len(data):
+                return walk.int_at(data, at + 1)
+            if tag == _BOOLEAN_TAG and at + 1 < len(data):
+                return data[at + 1] != 0
+            return read_value(data, at)
         found = parts.properties.get(name)
         return None if found is None else found.value
 

@@ -24,7 +24,7 @@ from broker.protocols.mqtt.wire import binary, number, text, variable
 if TYPE_CHECKING:
     from broker.protocols.mqtt.properties import Properties
 
-__all__ = ["encode", "publish_head", "publish_parts"]
+__all__ = ["confirmation", "encode", "publish_head", "publish_parts"]
 
 _ID_SIZE: Final = 2
 _PUBLISH: Final = int(PacketType.PUBLISH) << 4
@@ -38,13 +38,7 @@ def encode(packet: Packet, version: Version) -> bytes:
         ValueError: a field does not fit its place, or the packet is too large.
     """
     if type(packet) is Acknowledgement and not (packet.code or packet.properties):
-        # Nearly all packets but for PUBLISH, the same in all versions.
-        flags = _PUBREL_FLAGS if packet.type is PacketType.PUBREL else 0
-        return b"%c\2%c%c" % (
-            packet.type << 4 | flags,
-            packet.packet_id >> 8,
-            packet.packet_id & 0xFF,
-        )
+        return confirmation(packet.type, packet.packet_id)
     is_5 = version is Version.V5
     if isinstance(packet, Publish):
         qos, payload = packet.qos, packet.payload
@@ -79,6 +73,12 @@ def encode(packet: Packet, version: Version) -> bytes:
         return _connect(packet)
     kind = PacketType.DISCONNECT if isinstance(packet, Disconnect) else PacketType.AUTH
     return _framed(kind, 0, _code(packet) if is_5 else b"")
+
+
+def confirmation(kind: PacketType, packet_id: int) -> bytes:
+    """Give an acknowledgement that says success and no more: in any version the same bytes."""
+    flags = _PUBREL_FLAGS if kind is PacketType.PUBREL else 0
+    return b"%c\2%c%c" % (kind << 4 | flags, packet_id >> 8, packet_id & 0xFF)
 
 
 def _properties(packet: Connack | Suback | Subscribe | Unsubscribe | Disconnect | Auth) -> bytes:

@@ -13,5 +13,5 @@ cdef class Framing:
 
     @cython.locals(
         buffer=bytearray, flags=int, size=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t,
-        is_publish=bint)
+        is_publish=bint, packet_id=int)
     cpdef object next(self)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.protocols.mqtt.decoding import check_flags, read_packet, read_publish
 from broker.protocols.mqtt.errors import MqttError
-from broker.protocols.mqtt.packets import PacketType, Part, Version
+from broker.protocols.mqtt.packets import Acknowledgement, PacketType, Part, Version
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.wire import PacketReader
 
@@ -102,6 +102,12 @@ class Framing:
         end = start + size
         if len(buffer) < end:
             return None
+        if size == _SIZE_FIELDS and kind is PacketType.PUBACK:
+            # With QoS 1 half of what comes: a packet id, and success.
+            packet_id = buffer[start] << 8 | buffer[start + 1]
+            if packet_id:
+                del buffer[:end]
+                return Acknowledgement(kind, packet_id)
         body = bytes(buffer[start:end])
         del buffer[:end]
         return read_packet(kind, flags, body, self.version)

@@ -22,7 +22,7 @@ from broker.errors import BrokerError
 from broker.notifications import Origin
 from broker.protocols.flow import Flow, Flowing
 from broker.protocols.mqtt.deliveries import Deliveries
-from broker.protocols.mqtt.encoding import encode
+from broker.protocols.mqtt.encoding import confirmation, encode
 from broker.protocols.mqtt.errors import MqttError
 from broker.protocols.mqtt.framing import HEAD_MAX, Framing, Limits
 from broker.protocols.mqtt.login import assigned_id, log_in
@@ -175,6 +175,10 @@ class MqttConnection(Flowing):
     def write(self, packet: Packet) -> None:
         """Send a packet."""
         self._output.write(encode(packet, self._version))
+
+    def confirm(self, kind: PacketType, packet_id: int) -> None:
+        """Send a packet that says that another one has succeeded."""
+        self._output.write(confirmation(kind, packet_id))
 
     # --- CONNECT ------------------------------------------------------------------------------
 

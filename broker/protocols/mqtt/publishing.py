@@ -63,6 +63,9 @@ class PublishingConnection(HeldConnection, Protocol):
     def write(self, packet: Acknowledgement) -> None:
         """Send a packet."""
 
+    def confirm(self, kind: PacketType, packet_id: int) -> None:
+        """Send one that says that another packet has succeeded."""
+
 
 class _Incoming:
     """A PUBLISH whose payload comes in parts."""
@@ -337,7 +340,10 @@ class Publishing:
         if is_over:
             self._open_count -= 1
         kind = PacketType.PUBACK if packet.qos == 1 else PacketType.PUBREC
-        self._connection.write(Acknowledgement(kind, packet.packet_id, code))
+        if code:
+            self._connection.write(Acknowledgement(kind, packet.packet_id, code))
+        else:
+            self._connection.confirm(kind, packet.packet_id)
 
     def _refuse(self, packet: Publish, address: str, code: ReasonCode | None) -> None:
         """Answer a packet whose message is not routed; None stands for one that came before."""
