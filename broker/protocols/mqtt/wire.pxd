@@ -12,6 +12,7 @@ cdef class PacketReader:
     @cython.locals(start=Py_ssize_t)
     cpdef bytes take(self, Py_ssize_t size)
     cpdef bytes rest(self)
+
     @cython.locals(data=bytes, place=Py_ssize_t, value="unsigned long")
     cpdef object number(self, Py_ssize_t size)
     cpdef bytes binary(self)
