@@ -90,7 +90,10 @@ def member(tmp_path):
         store = STORES[kind].format(place=tmp_path)
         flag = str(failover).lower()
         text = XML.format(name=role, store=store, role=role, failover=flag, more=more)
-        (instance / "etc/broker.xml").write_text(text)
+        # Another one of its role may be reading it.
+        new = instance / "etc/broker.new"
+        new.write_text(text)
+        new.replace(instance / "etc/broker.xml")
         made.append(Member(instance))
         return made[-1]
 
