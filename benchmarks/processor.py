@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import threading
@@ -39,7 +40,7 @@ def watched(command: list[str], seconds: float) -> tuple[subprocess.CompletedPro
         thread.join()
     done = subprocess.CompletedProcess(command, client.returncode, out, err)
     if len(samples) < 2:
-        return done, 0.0
+        return done, math.nan  # Too short to say.
     end_s, had_s = samples[-1]
     began_s, had_before_s = next(one for one in samples if one[0] >= end_s - seconds)
     return done, (had_s - had_before_s) / max(end_s - began_s, INTERVAL_S)

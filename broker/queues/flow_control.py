@@ -148,10 +148,7 @@ class FlowControl:
     def is_open(self, address: str) -> bool:
         """Whether request_credits() grants at once: false may mean that it has to be asked."""
         found = self._addresses.get(address)
-        if found is None:
-            return False
-        memory = found.memory
-        return not (memory.broker.is_disk_full or memory.is_full or memory.is_blocked)
+        return found is not None and _is_open(found.memory)
 
     def request_credits(self, name: str, grant: Callable[[bool], object]) -> None:
         """Call `grant(is_failing)` once a producer may send to an address; often at once.
@@ -170,7 +167,7 @@ class FlowControl:
             memory = found.memory
         else:
             memory = AddressMemory(address, self._settings, self._memory)
-        if not (memory.broker.is_disk_full or memory.is_full or memory.is_blocked):
+        if _is_open(memory):
             grant(False)
         elif memory.is_failing:
             self._tell_refused(address, "the disk" if memory.broker.is_disk_full else "its memory")
@@ -193,3 +190,7 @@ class FlowControl:
         if memory.broker.is_disk_full:
             return "the disk is full"
         return f"its memory is full, with {counted(memory.count, 'message')} of {memory.size} bytes"
+
+
+def _is_open(memory: AddressMemory) -> bool:
+    return not (memory.broker.is_disk_full or memory.is_full or memory.is_blocked)

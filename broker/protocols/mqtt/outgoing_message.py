@@ -27,6 +27,8 @@ _KEPT_MAX: Final = 64
 _KEPT_SIZE_MAX: Final = 4096
 # Topics and sizes whose packets begin alike.
 _PLAIN_MAX: Final = 1024
+# Characters of a topic that is kept so: they may be 64 KiB.
+_PLAIN_SIZE_MAX: Final = 512
 
 
 class OutgoingMessage:
@@ -82,8 +84,10 @@ class OutgoingMessage:
         if found is None:
             topic = topic_of(message.address or "", wildcards)
             size = len(self.payload)
-            if version is Version.V5:
-                properties = properties_of(message, 0, None)
+            if version is Version.V5 or len(topic) > _PLAIN_SIZE_MAX:
+                properties = NO_PROPERTIES
+                if version is Version.V5:
+                    properties = properties_of(message, 0, None)
                 found = publish_parts(topic, qos, properties, version, size)
             else:
                 found = _plain_parts(topic, qos > 0, version, size)

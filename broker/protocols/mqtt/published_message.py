@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["message_of"]
 
 _LONG_MAX: Final = 2**63 - 1
+# Clients whose properties are kept, and characters of their ids: these may be 64 KiB.
 _CLIENTS_MAX: Final = 1024
+_CLIENT_ID_MAX: Final = 512
 _QOS: Final = [Property(names.QOS, PropertyType.INT, qos) for qos in range(3)]
 _RETAIN: Final = [
     Property(names.IS_RETAINED, PropertyType.BOOLEAN, retain) for retain in (False, True)
@@ -65,7 +67,7 @@ def message_of(
         message_id: that it gets; 0 where it is to come.
     """
     expiration = 0
-    if not properties:
+    if not properties and len(client_id) <= _CLIENT_ID_MAX:
         bytes_of_all = _plain(qos, retain, client_id, routing_type)
     else:
         found = _always(qos, retain, client_id, routing_type)
