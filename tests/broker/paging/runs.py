@@ -1,6 +1,7 @@
 """Brokers with small memory and small pages, one run after the other on one folder."""
 
 import asyncio
+import os
 
 from broker.options import BrokerOptions
 from broker.settings.policies import AddressFullPolicy
@@ -38,10 +39,11 @@ class BrokerRun(test_recovery.BrokerRun):
     def pages(self, address="q"):
         """Numbers of the page files that are there."""
         return [
-            page.name
+            page
             for file in self.folder.glob("paging/*/address.txt")
             if text_of(file) == f"{address}\n"
-            for page in file.parent.glob("*.page")
+            for page in entries_of(file.parent)
+            if page.endswith(".page")
         ]
 
     async def send_numbers(self, numbers, address="q", session=None, **properties):
@@ -108,6 +110,14 @@ def runs(tmp_path, *parts, how="stop", **changes):
                     folder = copy_of(folder, tmp_path / f"copy{number}")
 
     asyncio.run(all_runs())
+
+
+def entries_of(folder):
+    """Names of what is in the folder; none if the broker removed it since it was listed."""
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
 
 
 def text_of(file):
