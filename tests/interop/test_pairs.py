@@ -1,4 +1,4 @@
-"""Pairs on one folder: ours with Artemis's JMS client, and one broker of ours with one of Artemis.
+"""Pairs on one store: ours with Artemis's JMS client, and one broker of ours with one of Artemis.
 
 The backup announces itself to the primary, so clients learn of it there; a primary that comes back
 announces itself likewise, without which an Artemis backup keeps its place.
@@ -6,16 +6,20 @@ announces itself likewise, without which an Artemis backup keeps its place.
 
 import asyncio
 import contextlib
+import shutil
 import signal
 import time
+from dataclasses import dataclass
 
 import pytest
 
 from broker.client.aio import AsyncClient
 from broker.client.errors import ClientError
-from tests.interop.artemis import PeerUnavailableError
+from tests.broker.history.pair import SHORT_LEASE
+from tests.interop.artemis import PeerUnavailableError, jars
 from tests.interop.artemis_broker import ArtemisBroker
 from tests.interop.asynchronous import asynchronous
+from tests.interop.jms import test_tables_swapped
 from tests.interop.jms.client import JmsClient
 from tests.interop.our_broker import OurBroker
 from tests.servers import free_port
@@ -29,24 +33,57 @@ FOR_EVER = "reconnectAttempts=-1&initialConnectAttempts=-1&retryInterval=50"
 # Failovers and failbacks of a mixed pair, each way; `effort` of them.
 ROUNDS = 10
 # Of a pair of ours with JMS clients; `effort` of them, and these many messages in each.
-JMS_ROUNDS = 20
+JMS_ROUNDS = 100
 JMS_COUNT = COUNT * 5
+# Each starts a JVM for a broker of Artemis, or takes a database's lease, again and again.
+STORES = ["files", "postgresql", pytest.param("mariadb", marks=pytest.mark.soak)]
+DRIVERS = {"postgresql": "org.postgresql.Driver", "mariadb": "org.mariadb.jdbc.Driver"}
 
 
-def member_options(folder, role, other_port):
+@dataclass(frozen=True)
+class Store:
+    """Where a pair keeps its data.
+
+    Attributes:
+        kind: "files", or that of a database.
+        ours, theirs: words of `create`, ours and Artemis's.
+        our_changes, their_changes: of broker.xml.
+    """
+
+    kind: str
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
+    our_changes: tuple[tuple[str, str], ...] = ()
+    their_changes: tuple[tuple[str, str], ...] = ()
+
+
+@pytest.fixture
+def store(request, tmp_path, new_database):
+    """Of the kind that the test is parametrised with (indirect)."""
+    kind = request.param
+    if kind == "files":
+        words = "--data", str(tmp_path / "data")
+        return Store(kind, words, ("--nio", *words))
+    url = new_database(kind).jdbc_url
+    theirs = "--jdbc", "--jdbc-driver-class-name", DRIVERS[kind], "--jdbc-connection-url", url
+    lease = test_tables_swapped.SHORT_LEASE
+    return Store(kind, ("--jdbc", url), theirs, (SHORT_LEASE,), lease)
+
+
+def member_options(role, other_port):
     """Words of `create`, ours and Artemis's: they have the same names."""
     return (
         *("--shared-store", *(("--backup",) if role == "backup" else ())),
-        *("--failover-on-shutdown", "--data", str(folder / "data"), *USER),
+        *("--failover-on-shutdown", *USER),
         *("--static-cluster", f"tcp://127.0.0.1:{other_port}"),
     )
 
 
 class OurMember(OurBroker):
-    def __init__(self, folder, role, port, other_port):
+    def __init__(self, folder, store, role, port, other_port):
         folder.mkdir()
-        options = (*member_options(folder.parent, role, other_port), "--port", str(port))
-        super().__init__(folder, options=options, starts=False)
+        options = (*store.ours, *member_options(role, other_port), "--port", str(port))
+        super().__init__(folder, *store.our_changes, options=options, starts=False)
         self.port = port
 
     def begin(self):
@@ -61,10 +98,14 @@ class OurMember(OurBroker):
 
 
 class ArtemisMember(ArtemisBroker):
-    def __init__(self, folder, role, other_port):
+    def __init__(self, folder, store, role, other_port):
         folder.mkdir()
-        options = member_options(folder.parent, role, other_port)
-        super().__init__(folder, ("--nio", "--no-autotune", *options))
+        options = *store.theirs, "--no-autotune", *member_options(role, other_port)
+        super().__init__(folder, options)
+        self.change_configuration(*store.their_changes)
+        if store.kind in DRIVERS:
+            for driver in jars().glob(f"{store.kind}-*.jar"):
+                shutil.copy(driver, folder / "broker" / "lib")
 
     def begin(self):
         """Started in a thread: it returns when it serves, and a backup does so late."""
@@ -84,19 +125,19 @@ class Both:
         self.login = {"user": OurBroker.USER, "password": OurBroker.PASSWORD}
 
 
-def our_pair(folder):
+def our_pair(folder, store):
     ports = free_port(), free_port()
     return Both(
-        OurMember(folder / "primary", "primary", ports[0], ports[1]),
-        OurMember(folder / "backup", "backup", ports[1], ports[0]),
+        OurMember(folder / "primary", store, "primary", ports[0], ports[1]),
+        OurMember(folder / "backup", store, "backup", ports[1], ports[0]),
     )
 
 
-def mixed_pair(folder, our_role):
+def mixed_pair(folder, store, our_role):
     port = free_port()
     their_role = "backup" if our_role == "primary" else "primary"
-    theirs = ArtemisMember(folder / their_role, their_role, port)
-    ours = OurMember(folder / our_role, our_role, port, theirs.port)
+    theirs = ArtemisMember(folder / their_role, store, their_role, port)
+    ours = OurMember(folder / our_role, store, our_role, port, theirs.port)
     return Both(ours, theirs) if our_role == "primary" else Both(theirs, ours)
 
 
@@ -173,14 +214,17 @@ async def over_and_back(pair, rounds):
 
 
 @pytest.mark.parametrize("our_role", ["primary", "backup"])
-def test_a_broker_of_artemis_is_the_other_one_of_the_pair(tmp_path, our_role, figures, effort):
+@pytest.mark.parametrize("store", STORES, indirect=True)
+def test_a_broker_of_artemis_is_the_other_one_of_the_pair(
+    tmp_path, store, our_role, figures, effort
+):
     try:
-        pair = mixed_pair(tmp_path, our_role)
+        pair = mixed_pair(tmp_path, store, our_role)
     except PeerUnavailableError as missing:
         pytest.skip(str(missing))
     with ended(pair):
         outages_s = asyncio.run(over_and_back(pair, effort(ROUNDS)))
-    figures(f"mixed pair, ours is {our_role}", outage_s=outages_s)
+    figures(f"mixed pair on {store.kind}, ours is {our_role}", outage_s=outages_s)
 
 
 @asynchronous
@@ -223,12 +267,13 @@ def over_and_back_again(pair):
     return outages_ms
 
 
+@pytest.mark.parametrize("store", STORES, indirect=True)
 def test_a_jms_client_that_knows_the_primary_goes_over_to_the_backup_and_back(
-    tmp_path, figures, effort
+    tmp_path, store, figures, effort
 ):
     rounds = effort(JMS_ROUNDS)
     count = JMS_COUNT * rounds
-    pair = our_pair(tmp_path)
+    pair = our_pair(tmp_path, store)
     with ended(pair), contextlib.ExitStack() as stack:
         pair.primary.start()
         pair.backup.begin()
@@ -249,8 +294,8 @@ def test_a_jms_client_that_knows_the_primary_goes_over_to_the_backup_and_back(
         producer.end()
         found = [int(text.rstrip("!")) for text in consumer.end().split()]
 
-    figures("pair with JMS clients", failover_ms=[one for one, _ in outages_ms])
-    figures("pair with JMS clients", failback_ms=[one for _, one in outages_ms])
+    figures(f"pair on {store.kind} with JMS clients", failover_ms=[one for one, _ in outages_ms])
+    figures(f"pair on {store.kind} with JMS clients", failback_ms=[one for _, one in outages_ms])
     assert status == 0, pair.primary.log()[-1000:]
     # What was delivered, and not known to be acknowledged when the broker died, comes again.
     assert list(dict.fromkeys(found)) == list(range(count))
