@@ -57,13 +57,17 @@ class Store:
     their_changes: tuple[tuple[str, str], ...] = ()
 
 
+def folder_store(folder):
+    words = "--data", str(folder / "data")
+    return Store("files", words, ("--nio", *words))
+
+
 @pytest.fixture
 def store(request, tmp_path, new_database):
     """Of the kind that the test is parametrised with (indirect)."""
     kind = request.param
     if kind == "files":
-        words = "--data", str(tmp_path / "data")
-        return Store(kind, words, ("--nio", *words))
+        return folder_store(tmp_path)
     url = new_database(kind).jdbc_url
     theirs = "--jdbc", "--jdbc-driver-class-name", DRIVERS[kind], "--jdbc-connection-url", url
     lease = test_tables_swapped.SHORT_LEASE
