@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 # Its words but for the folder, and what a line of figures looks like.
 ALONE = {
+    "bench_amqp_engine --messages 200 --rounds 1": r"engine \d+\.\d us a message",
     "bench_bridge --messages 300 --rounds 1 --latency 2 --brokers ours": (
         r"ours +core bridge +2 ms link +[\d,]+/s"
     ),
