@@ -106,7 +106,7 @@ def recover(
     for prepared in all_prepared:
         loader.load_prepared(prepared)
     lost = loader.unreferenced_of_gone_queues()
-    _load_duplicate_ids(postoffice.duplicates, storage, messages, lost)
+    _load_duplicate_ids(postoffice.duplicates, addresses.by_name, storage, messages, lost)
     for record_id, decision in messages.heuristic:
         transactions.load_heuristic(record_id, decision.xid, is_commit=decision.is_commit)
     loader.drop_unreferenced()
@@ -217,6 +217,7 @@ def _load_pages(paging: Paging, messages: LoadedMessages) -> PageLoader:
 
 def _load_duplicate_ids(
     duplicates: DuplicateCaches,
+    addresses: Collection[str],
     storage: StorageManager,
     messages: LoadedMessages,
     lost: Collection[int],
@@ -230,6 +231,7 @@ def _load_duplicate_ids(
 
     Args:
         duplicates: the caches, empty.
+        addresses: names of those that are there.
         storage: where records go.
         messages: of the journal.
         lost: ids of messages whose queues are gone.
@@ -244,6 +246,7 @@ def _load_duplicate_ids(
                 storage.delete_duplicate_id(record_id)
         if kept:
             duplicates.of(address).load(kept)
+    duplicates.leave_missing(addresses)
 
 
 class _MessageLoader:

@@ -179,6 +179,7 @@ class Addresses:
             is_internal=is_internal,
         )
         address.unused_since_ms = self._clock_ms()
+        self._duplicates.back(name)
         self.by_name[name] = address
         if self._routes_others(name):
             self.patterns.add(name, address)
@@ -216,8 +217,8 @@ class Addresses:
         self.changed(name)
         return address
 
-    def delete(self, name: str, *, force: bool = False) -> None:
-        """Remove an address, and with `force` its queues and diverts before it.
+    def delete(self, name: str, *, force: bool = False, keeps_ids: bool = False) -> None:
+        """Remove an address, with `force` its queues and diverts, with `keeps_ids` not its ids.
 
         A configured divert is there again after a restart.
 
@@ -236,7 +237,7 @@ class Addresses:
         for binding in list(address.bindings):
             self.unbind(binding)
         self._forget_address(address)
-        self._duplicates.drop(name)
+        self._duplicates.drop(name, keeps_ids=keeps_ids)
         if self.paging is not None:
             self.paging.address_deleted(name)
         if not address.is_temporary:
@@ -457,7 +458,7 @@ class Addresses:
             and not address.bindings
             and (address.is_auto_created or address.is_temporary)
         ):
-            self.delete(address.name)
+            self.delete(address.name, keeps_ids=not address.is_temporary)
 
     def auto_delete(self, name: str) -> bool:
         """Delete an unused queue at once; whether it was.

@@ -5,9 +5,13 @@ from broker.storage.manager cimport StorageManager
 
 cdef class DuplicateCache:
     cdef list _circle
+    cdef dict _counts
     cdef set _ids
     cdef bint _is_persistent
+    cdef dict _older
     cdef Py_ssize_t _position
+    cdef Py_ssize_t _sender_ids
+    cdef Py_ssize_t _sender_ids_max
     cdef StorageManager _storage
     cdef public object address
     cdef public object rejected_count

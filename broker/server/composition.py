@@ -175,6 +175,7 @@ def compose(
     transactions = XaTransactions(
         storage=storage,
         clock_ms=clock_ms,
+        monotonic_s=environment.clock.monotonic_s,
         counters=counters,
         timeout_ms=options.transaction_timeout,
     )

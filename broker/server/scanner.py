@@ -110,7 +110,8 @@ class AddressScanner:
         }
         gone = unused if at_once else unused & self._addresses
         for address in gone:
-            addresses.delete(address.name)
+            # What was sent here may be sent again by who has not heard of it.
+            addresses.delete(address.name, keeps_ids=True)
         self._addresses = unused - gone
         return len(doomed) + len(gone)
 

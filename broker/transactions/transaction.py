@@ -94,7 +94,8 @@ class Transaction:
         consumers: which consumer was given each of these; not those of an earlier run.
         has_records: anything of it was recorded.
         paged: what it does with pages; None where it has to do with none.
-        started_ms: when, for its timeout.
+        started_ms: when, by the wall clock.
+        began_s: when, by a clock that never falls; for its timeout.
         timeout_ms: how long it may stay active; None takes the broker's.
         is_late: it was rolled back because it took longer.
     """
@@ -107,6 +108,7 @@ class Transaction:
         "_storage",
         "acknowledged",
         "arrived",
+        "began_s",
         "consumers",
         "has_records",
         "is_late",
@@ -139,6 +141,7 @@ class Transaction:
         self.has_records = False
         self.paged: PagedPart | None = None
         self.started_ms = now_ms
+        self.began_s = 0.0
         self.timeout_ms: int | None = None
         self.is_late = False
         self._rooms: dict[Room, tuple[int, int]] = {}

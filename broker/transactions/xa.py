@@ -68,6 +68,7 @@ class XaTransactions:
     Args:
         storage: where records go.
         clock_ms: wall clock, ms since 1970.
+        monotonic_s: seconds, by which timeouts end: a step of the wall clock ends none.
         counters: for metrics.
         timeout_ms: of one that is not prepared (transaction-timeout).
     """
@@ -77,11 +78,13 @@ class XaTransactions:
         *,
         storage: StorageManager,
         clock_ms: Callable[[], int],
+        monotonic_s: Callable[[], float],
         counters: Counters,
         timeout_ms: int = TIMEOUT_MS_DEFAULT,
     ) -> None:
         self._storage = storage
         self._clock_ms = clock_ms
+        self._monotonic_s = monotonic_s
         self._counters = counters
         self.timeout_ms = timeout_ms
         self._by_xid: dict[Xid, Transaction] = {}
@@ -128,6 +131,7 @@ class XaTransactions:
         if xid in self._by_xid:
             raise XaError(XaCode.DUPLICATE_XID, f"Cannot start tx, there is already an xid {xid}")
         made = self._by_xid[xid] = self.begin(xid)
+        made.began_s = self._monotonic_s()
         return made
 
     def load(self, transaction: Transaction) -> None:
@@ -264,12 +268,12 @@ class XaTransactions:
 
     def reap(self, context: OperationContext) -> int:
         """Roll back what takes too long; how many."""
-        now_ms = self._clock_ms()
+        now_s = self._monotonic_s()
         late = [
             (xid, one)
             for xid, one in self._by_xid.items()
             if one.state is not TransactionState.PREPARED
-            and now_ms - one.started_ms
+            and (now_s - one.began_s) * 1000
             >= (self.timeout_ms if one.timeout_ms is None else one.timeout_ms)
         ]
         for xid, transaction in late:

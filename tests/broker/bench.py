@@ -183,7 +183,10 @@ class Bench:
         )
         copies = MessageCopies(storage)
         self.transactions = XaTransactions(
-            storage=storage, clock_ms=clock_ms, counters=self.counters
+            storage=storage,
+            clock_ms=lambda: self.clock_ms(),
+            monotonic_s=lambda: loop.now_s,
+            counters=self.counters,
         )
         self.postoffice = PostOffice(
             addresses=self.addresses,

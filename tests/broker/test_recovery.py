@@ -219,6 +219,29 @@ def test_duplicate_ids(tmp_path, persists):
     over_a_restart(tmp_path, "crash", before, after, id_cache_size=3, persist_id_cache=persists)
 
 
+@HOWS
+@pytest.mark.parametrize("kind", ["_AMQ_DUPL_ID", "_AMQ_BRIDGE_DUP"])
+def test_ids_outlive_an_address_that_was_made_by_itself_and_is_empty(tmp_path, how, kind):
+    """Its consumer took all, and who sent it had no answer: what is sent again is known."""
+
+    def sent():
+        return message("1", **{kind: b"n" * 24}), message("2", **{kind: b"m" * 24})
+
+    async def before(run):
+        await run.queue(is_auto_created=True, auto_delete=True)
+        await run.send(*sent())
+        sink = run.consume()
+        await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
+
+    async def after(run):
+        assert "q" not in run.broker.parts.postoffice.addresses.by_name
+        await run.queue(is_auto_created=True, auto_delete=True)
+        await run.send(*sent(), message("3"))
+        assert run.bodies() == ["3"]
+
+    over_a_restart(tmp_path, how, before, after)
+
+
 @pytest.mark.parametrize("decision", ["commit", "rollback"])
 def test_prepared_transactions(tmp_path, decision):
     async def before(run):

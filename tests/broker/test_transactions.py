@@ -501,6 +501,19 @@ def test_what_takes_too_long_is_rolled_back(bench):
     assert bodies(bench) == []
 
 
+def test_a_step_of_the_wall_clock_ends_no_transaction(bench):
+    session = xa_session(bench)
+    session.xa.start(XID)
+    session.send(message("1"), done)
+    now_ms = bench.clock_ms
+    bench.clock_ms = lambda: now_ms() + 3_600_000
+
+    assert bench.transactions.reap(session.context) == 0
+    session.xa.end(XID, has_failed=False)
+    session.xa.commit(XID, True, done)
+    assert bodies(bench) == ["1"]
+
+
 def test_what_takes_too_long_while_somebody_works_for_it_ends_as_late(bench):
     session = xa_session(bench)
     session.xa.start(XID)
