@@ -23,6 +23,7 @@ from setuptools import Extension, setup
 EXTENSIONS: dict[str, list[str]] = {
     "journal.format": ["crc32c"],
     "journal.files.base": ["file_ops", "device", "completion", "aio_queue", "uring_queue"],
+    "journal.files.guard": [],
     "journal.files.nio": [],
     "journal.files.aio": [],
     "journal.files.uring": [],

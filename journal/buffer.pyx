@@ -369,7 +369,7 @@ cdef class GroupBuffer(BatchRing):
         cdef int result
         slot = &self.slots[first % self.slot_count]
         if end - first == 1 and slot.size:
-            return self.back_end.write(slot.file, slot.data, slot.size, slot.offset, sync)
+            return self.back_end.put(slot.file, slot.data, slot.size, slot.offset, sync)
         if end - first > 1 and self.back_end.queue_depth > 1:
             result = self.write_overlapped(first, end)
             if result < 0:
@@ -378,8 +378,8 @@ cdef class GroupBuffer(BatchRing):
             for batch in range(first, end):
                 slot = &self.slots[batch % self.slot_count]
                 if slot.size:
-                    result = self.back_end.write(slot.file, slot.data, slot.size, slot.offset,
-                                                 False)
+                    result = self.back_end.put(slot.file, slot.data, slot.size, slot.offset,
+                                               False)
                     if result < 0:
                         return result
         return self.back_end.sync(slot.file) if sync else 0
@@ -395,8 +395,8 @@ cdef class GroupBuffer(BatchRing):
             while batch < end and not error:
                 slot = &self.slots[batch % self.slot_count]
                 if slot.size:
-                    result = self.back_end.submit(slot.file, slot.data, slot.size, slot.offset,
-                                                  False, batch)
+                    result = self.back_end.put_later(slot.file, slot.data, slot.size, slot.offset,
+                                                     False, batch)
                     if result == -EAGAIN and in_flight:
                         break
                     if result < 0:
@@ -433,7 +433,7 @@ cdef class GroupBuffer(BatchRing):
         cdef uint64_t size = offset - start + self.padded(file, LEADER_SIZE)
         memset(self.mark_block, 0, size)
         encode_mark(self.mark_block + (offset - start), marker, file.file_id, ordinal)
-        return self.back_end.write(file, self.mark_block, size, start, sync)
+        return self.back_end.put(file, self.mark_block, size, start, sync)
 
     cdef void sync_only(self) noexcept nogil:
         """Nothing to write, but somebody waits for what was written before."""

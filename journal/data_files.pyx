@@ -26,6 +26,7 @@ from posix.fcntl cimport F_GETFL, F_SETFL, fcntl
 from journal.batch_ring cimport FAILED, NEED_ROOM
 from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.file_pins cimport LEAVES, FileCounts
+from journal.files.guard cimport WriteGuard
 from journal.format cimport HEADER_SIZE, LEADER_SIZE
 from journal.waiters cimport WOKEN_BY_A_SIGNAL
 from journal.reserve cimport open_count, reserve_size
@@ -354,6 +355,9 @@ cdef class DataFiles:
 
     def io_error(self):
         """The failure that ended the journal."""
+        cdef WriteGuard guard = self.folder.guard
+        if self.failure is None and guard is not None and guard.is_lost:
+            self.failure = guard.failure()
         if self.failure is None:
             self.failure = JournalIOError(
                 self.buffer.error, "write or sync failed, the journal is closed",

@@ -7,6 +7,7 @@ from journal.api import Progress
 from journal.data_files import FileCount
 from journal.delivery import LiveCursor, LiveRecord
 from journal.files.base import Folder
+from journal.files.guard import WriteGuard
 from journal.loaded import LoadResult
 from journal.options import JournalOptions
 from journal.pool import FilePool
@@ -27,6 +28,7 @@ class JournalLifecycle:
     @property
     def type_used(self) -> str: ...
     def open(self) -> None: ...
+    def guard_writes(self, guard: WriteGuard) -> None: ...
     def load(
         self,
         on_batch: Callable[[list[LiveRecord]], object] | None = None,

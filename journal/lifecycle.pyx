@@ -107,6 +107,23 @@ cdef class JournalLifecycle:
         self.owner_pid = os.getpid()
         opened.add(self)
 
+    def guard_writes(self, guard):
+        """Have nothing written, renamed or deleted from when a right to write is lost.
+
+        Between open() and load(). The journal ends with the guard's error, by itself if there is
+        anything to write, and close() raises it. A file that is being written then is finished, or
+        not; a commit that was under way may be there.
+
+        Args:
+            guard: a journal.files.guard.WriteGuard, good until the journal is closed.
+
+        Raises:
+            WrongState: not open, or loaded already.
+        """
+        if self.state != "open":
+            raise not_to_load("journal", self.state)
+        self.folder.guard = self.back_end.guard = guard
+
     def load(self, on_batch=None, *, progress=None, on_cursor=None):
         """Read everything back, then accept appends. open() or `with` comes first.
 

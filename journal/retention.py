@@ -168,6 +168,7 @@ class History:
                 error.errno or 0, "cannot make the history directory", str(directory)
             ) from error
         self.history = Folder(directory)
+        self.history.guard = folder.guard
         self._remove_partial()
 
     def close(self) -> None:

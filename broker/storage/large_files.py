@@ -6,6 +6,8 @@
 A body never changes once it is complete: a message that is copied, to the dead letter address say,
 shares the bytes by a hard link. Names are made of numbers alone and read back by a full match.
 
+Before anything is written, made or deleted the owner of the folder proves that it is one.
+
 Threads: the event loop's alone. Writing goes to the page cache; `finish` waits for the disk.
 """
 
@@ -30,6 +32,10 @@ _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 _WRITE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
+def _always() -> None:
+    """Of a folder that no other broker can want."""
+
+
 class LargeFile:
     """One body; `Message.large` of a large message.
 
@@ -38,9 +44,18 @@ class LargeFile:
         is_durable: it survives a restart.
     """
 
-    __slots__ = ("_fd", "_holders", "_is_growing", "_path", "is_durable", "size")
+    __slots__ = ("_check", "_fd", "_holders", "_is_growing", "_path", "is_durable", "size")
 
-    def __init__(self, path: Path, *, is_durable: bool, size: int, fd: int = -1) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        is_durable: bool,
+        size: int,
+        fd: int = -1,
+        check: Callable[[], object] = _always,
+    ) -> None:
+        self._check = check
         self._path = path
         self._fd = fd
         self._holders = 0
@@ -52,8 +67,9 @@ class LargeFile:
         """Write the next bytes.
 
         Raises:
-            JournalIOError: the disk is full, or fails.
+            JournalIOError: the disk is full, or fails; the folder is another owner's.
         """
+        self._check()
         view = memoryview(chunk)
         try:
             while view:
@@ -144,8 +160,9 @@ class LargeFile:
         """Give the same body to another message; on the disk when this returns.
 
         Raises:
-            JournalIOError: the disk fails.
+            JournalIOError: the disk fails; the folder is another owner's.
         """
+        self._check()
         path = self._path.with_name(_file_name(message_id, is_durable=self.is_durable))
         try:
             os.link(self._path, path)
@@ -153,12 +170,13 @@ class LargeFile:
                 _sync_folder(path.parent)
         except OSError as error:
             raise _failure(error, "cannot copy a large message", path) from error
-        return LargeFile(path, is_durable=self.is_durable, size=self.size)
+        return LargeFile(path, is_durable=self.is_durable, size=self.size, check=self._check)
 
     def delete(self) -> None:
         """Remove the file; readers that hold it read on. Idempotent."""
         if self._holders == 0:
             self.close()
+        self._check()
         try:
             self._path.unlink(missing_ok=True)
         except OSError as error:
@@ -170,10 +188,12 @@ class LargeFiles:
 
     Args:
         folder: made when it is missing.
+        check: asked before each change; raises JournalIOError once the folder is another owner's.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, check: Callable[[], object] = _always) -> None:
         self._folder = folder
+        self._check = check
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -194,22 +214,25 @@ class LargeFiles:
         """Begin a body.
 
         Raises:
-            JournalIOError: the file cannot be made, or is there.
+            JournalIOError: the file cannot be made, or is there; the folder is another owner's.
         """
+        self._check()
         path = self._path(message_id, is_durable=is_durable)
         try:
-            return LargeFile(path, is_durable=is_durable, size=0, fd=os.open(path, _WRITE, 0o644))
+            fd = os.open(path, _WRITE, 0o644)
         except OSError as error:
             raise _failure(error, "cannot make a large message", path) from error
+        return LargeFile(path, is_durable=is_durable, size=0, fd=fd, check=self._check)
 
     def find(self, message_id: int) -> LargeFile | None:
         """Give the body of a message, durable or not; None where there is none."""
         for is_durable in (True, False):
             path = self._path(message_id, is_durable=is_durable)
             try:
-                return LargeFile(path, is_durable=is_durable, size=path.stat().st_size)
+                size = path.stat().st_size
             except FileNotFoundError:
                 continue
+            return LargeFile(path, is_durable=is_durable, size=size, check=self._check)
         return None
 
     def sweep_temporary(self) -> int:
@@ -237,6 +260,7 @@ class LargeFiles:
                 if match is None or not entry.is_file(follow_symlinks=False):
                     continue
                 if is_doomed(int(match[1]), match[2]):
+                    self._check()
                     os.unlink(entry.path)
                     count += 1
         return count

@@ -11,8 +11,9 @@ Artemis takes the same locks, so that neither starts on the other's folder
 (FileLockNodeManager, FileBasedNodeManager). Closing any descriptor of a locked file gives an fcntl
 lock up, therefore nothing else in this process may open a lock file while it is held.
 
-An owner looks after its lock in a thread of its own, and again before it answers a client. It ends
-if another process has the lock, or if a lock file or owner file was deleted or replaced.
+An owner looks after its lock in a thread of its own, and again before it answers a client or changes
+a file of the store (`journal.files.guard`). It ends if another process has the lock, or if a lock
+file or owner file was deleted or replaced.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from broker.storage.node_view import (
     stored_node_id,
 )
 from journal.errors import JournalIOError, JournalLocked
+from journal.files.guard import WriteGuard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,8 +54,6 @@ _FIRST_TIME: Final = b"000"  # FIRST_TIME_START, thrice: the state, and two lock
 _ID_OFFSET: Final = 3
 _ID_SIZE: Final = 16
 _RETRY_S: Final = 0.1
-# Between two looks before answers to clients: less would cost, more would be late.
-_CHECK_S: Final = 0.001
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -74,8 +74,9 @@ class NodeLock:
     Attributes:
         node_id: UUID as text; "" before acquire().
         reason: why it waits, or why a backup has taken over.
+        guard: what writes to the store asks before; None without the lock.
 
-    Threads: any; check() the event loop's.
+    Threads: any.
     """
 
     def __init__(
@@ -97,8 +98,9 @@ class NodeLock:
         self._state_fd = -1
         self._owner: OwnerFile | None = None
         self._lost: NodeLockLost | None = None
-        self._checked_s = 0.0
+        self.guard: WriteGuard | None = None
         self._looked_s = 0.0
+        self._looking = threading.Lock()
         self._released = threading.Event()
         self._looking_after: threading.Thread | None = None
 
@@ -247,6 +249,8 @@ class NodeLock:
         elif self._asks_for_place:
             self._write_state(NodeState.FAILING_BACK)
         self._owner = OwnerFile(self.folder, self.node_id)
+        self.guard = WriteGuard(self._lock_fd, self._owner.fd, self._why_lost)
+        self._looked_s = time.monotonic()
         if self._on_lost is not None:
             self._looking_after = threading.Thread(
                 target=self._look_after, name="node-lock", daemon=True
@@ -332,26 +336,22 @@ class NodeLock:
         """Give the seconds since the lock was last looked after."""
         return time.monotonic() - self._looked_s
 
-    def check(self) -> None:
-        """See that the folder is owned: before answers to clients, and so once a millisecond.
+    def check(self) -> bool:
+        """See that the folder is owned: before answers to clients, and changes of files.
+
+        Two or three system calls, see WriteGuard.
+
+        Returns:
+            False: it is never in doubt, see Ownership.
 
         Raises:
             NodeLockLost: it is not, for good.
         """
-        now_s = time.monotonic()
-        if now_s - self._checked_s < _CHECK_S:
-            return
-        if self._lost is None and self._owner is not None:
-            try:
-                if os.fstat(self._lock_fd).st_nlink == 0:
-                    self._lose(f"{PRIMARY_FILE} was deleted or replaced")
-                elif self._owner.is_replaced:
-                    self._lose("another owner took the folder, or this one was fenced")
-            except OSError as error:
-                self._lose(f"its files cannot be looked at: {error}")
-        if self._lost is not None:
+        if self.guard is not None:
+            self.guard.check()
+        elif self._lost is not None:
             raise self._lost
-        self._checked_s = now_s
+        return False
 
     def look_after(self) -> None:
         """See everything that check() sees, and what takes longer to see.
@@ -359,12 +359,21 @@ class NodeLock:
         Raises:
             NodeLockLost: the folder is not owned any more, for good.
         """
-        try:
-            self._look_once()
-        except OSError as error:
-            self._lose(f"its files cannot be looked at: {error}")
+        with self._looking:
+            try:
+                self._look_once()
+            except OSError as error:
+                self._lose(f"its files cannot be looked at: {error}")
         if self._lost is not None:
             raise self._lost
+
+    def _why_lost(self) -> NodeLockLost:
+        """For the guard, which has found that it is lost, and not why; from any thread."""
+        try:
+            self.look_after()
+        except NodeLockLost as lost:
+            return lost
+        return NodeLockLost(errno.ENOLCK, "the lock was given up", str(self.folder))
 
     def _look_after(self) -> None:
         """The thread; the owner is told by on_lost."""
@@ -375,8 +384,8 @@ class NodeLock:
                 return
 
     def _look_once(self) -> None:
-        owner = self._owner
-        if owner is None or self._released.is_set():
+        owner, guard = self._owner, self.guard
+        if owner is None or guard is None or self._lost is not None or self._released.is_set():
             return
         if not _is_at(self.folder / PRIMARY_FILE, self._lock_fd):
             self._lose(f"{PRIMARY_FILE} was deleted or replaced")
@@ -386,7 +395,10 @@ class NodeLock:
             # Such as of an NFS server that has been restarted, and forgot it.
             pid = holder_of(self.folder / PRIMARY_FILE)
             self._lose(f"the file system gave it to another process, {pid}")
+        elif guard.is_lost:
+            self._lose("its files could not be looked at for a moment")
         else:
+            guard.locked()
             if not _is_at(self.folder / STATE_FILE, self._state_fd):
                 self._restore_state()
             owner.touch()
@@ -407,6 +419,8 @@ class NodeLock:
         if self._lost is not None or self._released.is_set():
             return
         self._lost = NodeLockLost(errno.ENOLCK, f"the lock is lost, {why}", str(self.folder))
+        if self.guard is not None:
+            self.guard.refuse()
         # First: who reads the line finds that no client is served any more.
         if self._on_lost is not None:
             self._on_lost(self._lost)
@@ -419,6 +433,7 @@ class NodeLock:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         owner, self._owner = self._owner, None
+        self.guard = None
         if owner is not None:
             owner.close()
         for fd in (self._state_fd, self._lock_fd, self._backup_fd):

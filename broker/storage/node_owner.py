@@ -5,7 +5,8 @@
 A lock of the file system says that no other process has it; this file says whether any other had it
 since. The epoch rises with every owner. An owner keeps the file open: if it was replaced, or
 deleted, its name leads elsewhere, and the owner is none any more. An owner that lives also touches
-it twice a second, which shows whether two hosts share a folder on which locks do not work.
+it twice a second, which shows whether two hosts share a folder on which locks do not work: who takes
+the folder from an owner of another host looks at its file for 1.5 s first.
 
 Artemis does not know the file, and leaves it alone.
 """
@@ -24,7 +25,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from journal.errors import JournalIOError, JournalLocked
+from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,6 +157,11 @@ class OwnerFile:
             )
 
     @property
+    def fd(self) -> int:
+        """Of the open file; -1 where there is no room for one."""
+        return self._fd
+
+    @property
     def is_replaced(self) -> bool:
         """Whether another one was put in its place, or it was deleted. One system call."""
         return self._fd >= 0 and os.fstat(self._fd).st_nlink == 0
@@ -205,8 +211,8 @@ def check_locks_work(folder: Path, sleep: Callable[[float], None]) -> None:
         sleep: waits for seconds; called only where the last owner was of another host.
 
     Raises:
-        JournalIOError: the file system does not lock.
-        JournalLocked: the last owner, on another host, lives: locks do not reach from host to host.
+        JournalIOError: the file system does not lock; or the last owner, on another host, lives:
+            locks do not reach from host to host. Waiting does not help, so it is not JournalLocked.
         OSError: the folder cannot be written to.
     """
     try:
@@ -218,15 +224,31 @@ def check_locks_work(folder: Path, sleep: Callable[[float], None]) -> None:
     last = read_owner(folder)
     if last is None or not last.pid or last.boot == boot_id():
         return
-    path = folder / OWNER_FILE
-    before = path.stat().st_mtime_ns
+    before = _touched_ns(folder)
     sleep(_WATCH_S)
-    if path.stat().st_mtime_ns != before:
-        raise JournalLocked(
-            f"{folder} is in use by another broker (process {last.pid} of host {last.host}), but "
-            "its lock is free here: locks of this file system do not reach from host to host. "
-            "Use one with POSIX locks (NFS 4 without `nolock`), or a database"
+    if _touched_ns(folder) != before:
+        raise JournalIOError(
+            errno.ENOLCK,
+            f"another broker (process {last.pid} of host {last.host}) serves on it, and its lock is "
+            "free here: locks of this file system do not reach from host to host; use one with "
+            "POSIX locks (NFS 4), or a database",
+            str(folder),
         )
+
+
+def _touched_ns(folder: Path) -> int | None:
+    """When the owner's file was touched, ns; None where there is none any more.
+
+    It is opened each time: NFS asks the server then, and may answer a stat() from a cache.
+    """
+    try:
+        fd = os.open(folder / OWNER_FILE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.fstat(fd).st_mtime_ns
+    finally:
+        os.close(fd)
 
 
 def _check_on_this_host(folder: Path) -> None:

@@ -166,8 +166,11 @@ class Ownership(Protocol):
     def epoch(self) -> int:
         """Rises with every owner; 0 where they are not counted."""
 
-    def check(self) -> None:
+    def check(self) -> bool:
         """See that it has them: asked before answers to clients, and so cheap.
+
+        Returns:
+            Whether that is in doubt now, and may be certain again.
 
         Raises:
             JournalError: it has not, for good.
@@ -361,7 +364,10 @@ def _open_free_files(options: FileStoreOptions, lock: NodeLock, wait: StartWait)
         _check_headers(options.messages)
         # Behind them: see NodeLock.acquire().
         lock.acquire(sleep=wait.sleep)
-        large = LargeFiles(_large_folder(options))
+        # From here on: what lost the lock writes no more, whatever it has accepted.
+        bindings.guard_writes(lock.guard)
+        messages.guard_writes(lock.guard)
+        large = LargeFiles(_large_folder(options), lock.check)
     except BaseException:
         _close_all([messages.close, bindings.close, lock.release])
         raise
@@ -371,7 +377,7 @@ def _open_free_files(options: FileStoreOptions, lock: NodeLock, wait: StartWait)
         node_id=lock.node_id,
         is_shared=False,
         large=large,
-        pages=FileFolders(_paging_folder(options)),
+        pages=FileFolders(_paging_folder(options), lock.check),
         history=MessageHistory(messages) if options.messages.retention_directory else None,
         folders=_folders(options),
         spill_folder=options.messages.directory,

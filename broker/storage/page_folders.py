@@ -9,6 +9,8 @@ offer the same (page_tables.py). A folder is made with its first page.
 Threads: the pages of one folder are written by one thread at a time and read by any. After the
 start the event loop calls nothing of it but `keep_room`, beside a write, a sync or a delete.
 
+Before anything is written, made or deleted the owner of the folder proves that it is one.
+
 Durability: what was appended is on the disk when `sync` returns, the names of page, folder and all
 that lies in between too; a page that was deleted stays deleted when `delete` returns.
 """
@@ -115,15 +117,21 @@ class PageFolders(Protocol):
         """
 
 
+def _always() -> None:
+    """Of a folder that no other broker can want."""
+
+
 class FileFolders:
     """All folders below one (paging-directory).
 
     Args:
         folder: made when it is needed.
+        check: asked before each change; raises JournalIOError once the folder is another owner's.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, check: Callable[[], object] = _always) -> None:
         self._folder = folder
+        self._check = check
 
     def load(self, drop_unused: Callable[[PageFolder, int], bool]) -> dict[str, PageFolder]:
         """Give the folders that have an address; two of one address become one; see PageFolders.
@@ -136,11 +144,12 @@ class FileFolders:
         for address, path in self._paths():
             target = found.setdefault(address, path)
             if target is not path:
+                self._check()
                 try:
                     _merge(address, path, target, drop_unused)
                 except OSError as error:
                     raise _failure(error, "cannot move the pages of", path) from error
-        return {address: FileFolder(path) for address, path in found.items()}
+        return {address: FileFolder(path, None, self._check) for address, path in found.items()}
 
     def view(self) -> dict[str, PageFolder]:
         """Give the folders that have an address, for reading only: nothing is changed.
@@ -174,7 +183,7 @@ class FileFolders:
 
     def create(self, address: str, store_id: int) -> PageFolder:
         """Give an address a folder of a name that was never used before."""
-        return FileFolder(self._folder / str(uuid.uuid1()), address)
+        return FileFolder(self._folder / str(uuid.uuid1()), address, self._check)
 
 
 class FileFolder:
@@ -183,10 +192,14 @@ class FileFolder:
     Args:
         path: of it.
         address: to be written into it when it is made; None where it is there.
+        check: as of FileFolders.
     """
 
-    def __init__(self, path: Path, address: str | None = None) -> None:
+    def __init__(
+        self, path: Path, address: str | None = None, check: Callable[[], object] = _always
+    ) -> None:
         self._path = path
+        self._check = check
         self._to_make = address
         self._fd = -1
         self._page = 0
@@ -220,6 +233,7 @@ class FileFolder:
     def keep_room(self, page: int, size: int, least: int) -> int:
         """See PageFolder. Where the file system keeps no room, appends may find the disk full."""
         path = self._file(page)
+        self._check()
         try:
             self._make_once()
             is_new = not path.exists()
@@ -239,6 +253,7 @@ class FileFolder:
 
     def append(self, page: int, data: list[bytes]) -> None:
         """See PageFolder. After an error it is unknown how much of the data is there."""
+        self._check()
         try:
             self._make_once()
             if page != self._page:
@@ -303,6 +318,7 @@ class FileFolder:
             return
         if page == self._page:
             self.close()
+        self._check()
         path = self._file(page)
         try:
             if is_invalid:
@@ -316,6 +332,7 @@ class FileFolder:
     def destroy(self) -> None:
         """See PageFolder."""
         self.close()
+        self._check()
         try:
             if self._to_make is None:
                 shutil.rmtree(self._path)
@@ -330,6 +347,7 @@ class FileFolder:
         if self._fd >= 0:
             try:
                 # Room that was kept behind its end is given back.
+                self._check()
                 os.ftruncate(self._fd, os.fstat(self._fd).st_size)
             except OSError as error:
                 path = self._file(self._page)

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from journal.files.guard cimport WriteGuard
 from journal.native cimport qv_aio_queue, qv_completion, qv_io_hook, qv_uring_queue
 
 # A journal file that is open for appending. Owned by the journal; the flusher thread is the
@@ -32,9 +33,14 @@ cdef class BackEnd:
     cdef readonly uint32_t queue_depth
     cdef readonly bint direct
     cdef public bint starts_early
+    cdef public WriteGuard guard    # asked before each batch; None: there is none
 
     cdef int attach(self, OpenFile *file) noexcept nogil
     cdef int detach(self, OpenFile *file) noexcept nogil
+    cdef int put(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
+                 bint sync) noexcept nogil
+    cdef int put_later(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
+                       bint sync, uint64_t tag) noexcept nogil
     cdef int write(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
                    bint sync) noexcept nogil
     cdef void start_sync(self, OpenFile *file, uint64_t end) noexcept nogil
@@ -77,5 +83,7 @@ cdef void set_io_hook(qv_io_hook hook, void *context) noexcept nogil
 cdef class Folder:
     cdef readonly object path
     cdef readonly int fd
+    cdef public WriteGuard guard    # asked before each change; None: there is none
 
+    cdef int check_guard(self) except -1
     cdef object fail(self, int64_t result, str what, str name)

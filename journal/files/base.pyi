@@ -4,6 +4,8 @@ from typing import Self
 
 from typing_extensions import Buffer, disjoint_base
 
+from journal.files.guard import WriteGuard
+
 def keep_room(fd: int, size: int, name: str = "a file") -> bool: ...
 
 @disjoint_base
@@ -20,6 +22,7 @@ class BackEnd:
     @property
     def direct(self) -> bool: ...
     starts_early: bool
+    guard: WriteGuard | None
     def close(self) -> None: ...
 
 @disjoint_base
@@ -37,6 +40,7 @@ class Folder:
     def path(self) -> str | PathLike[str]: ...
     @property
     def fd(self) -> int: ...
+    guard: WriteGuard | None
     def close(self) -> None: ...
     def names(self) -> list[str]: ...
     def open(

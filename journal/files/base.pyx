@@ -14,6 +14,7 @@ import os
 from libc.string cimport memcpy
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
+from journal.files.guard cimport WriteGuard, may_write
 from journal.native cimport (
     QV_CREATE, QV_DIRECT, QV_EXCLUSIVE, QV_RDONLY, QV_RDWR, qv_advise, qv_aio_close,
     qv_aio_open, qv_aio_submit, qv_aio_wait, qv_alloc_aligned, qv_block_size,
@@ -151,6 +152,7 @@ cdef class BackEnd:
         starts_early: the page cache is sent to the disk as it fills, in pieces of START_SIZE: for
             files that will be synced when they are left. Else a full file would be a burst that
             everybody waits for, after a time in which the disk had nothing to do.
+        guard: asked by put() and put_later(); None: it is always allowed.
 
     Threads: one at a time calls write, sync, submit and wait.
     """
@@ -171,6 +173,18 @@ cdef class BackEnd:
     cdef int detach(self, OpenFile *file) noexcept nogil:
         """Undo attach and close the fd: 0 or the first error, the file is gone either way."""
         return qv_close(file.fd)
+
+    cdef int put(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
+                 bint sync) noexcept nogil:
+        """write(), or the error where the right to write is lost."""
+        cdef int result = may_write(self.guard)
+        return self.write(file, data, size, offset, sync) if result == 0 else result
+
+    cdef int put_later(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
+                       bint sync, uint64_t tag) noexcept nogil:
+        """submit(), or the error where the right to write is lost."""
+        cdef int result = may_write(self.guard)
+        return self.submit(file, data, size, offset, sync, tag) if result == 0 else result
 
     cdef int write(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
                    bint sync) noexcept nogil:
@@ -218,7 +232,11 @@ cdef class Folder:
     """One directory, open for as long as this object lives; every name is relative to it.
 
     Symbolic links and anything but regular files are refused. Every method raises
-    JournalIOError, with errno and the file's name, when the system refuses.
+    JournalIOError, with errno and the file's name, when the system refuses. What changes a file or a
+    name also raises it once the guard's right to write is lost.
+
+    Attributes:
+        guard: asked before each change; None: it is always allowed.
 
     Threads: any number at a time.
     """
@@ -249,6 +267,12 @@ cdef class Folder:
     def __exit__(self, *exception):
         self.close()
 
+    cdef int check_guard(self) except -1:
+        """Before each change: see that it is this process's to make."""
+        if self.guard is not None:
+            self.guard.check()
+        return 0
+
     cdef object fail(self, int64_t result, str what, str name):
         return JournalIOError(<int>-result, what, os.path.join(str(self.path), name))
 
@@ -266,6 +290,8 @@ cdef class Folder:
         cdef const char *text = encoded
         cdef int flags = QV_RDWR if write or create else QV_RDONLY
         cdef int fd
+        if flags != QV_RDONLY:
+            self.check_guard()
         if create:
             flags |= QV_CREATE
         if exclusive:
@@ -284,13 +310,16 @@ cdef class Folder:
         cdef const char *text = encoded
         cdef int result
         if create:
+            self.check_guard()
             with nogil:
                 result = qv_mkdir(self.fd, text)
             if result == 0:
                 self.sync()
             elif result != -errno.EEXIST:
                 raise self.fail(result, "cannot make the directory", name)
-        return Folder(os.path.join(str(self.path), name))
+        inside = Folder(os.path.join(str(self.path), name))
+        inside.guard = self.guard
+        return inside
 
     def close_file(self, int fd, str name="a file"):
         """Close a file descriptor."""
@@ -325,6 +354,7 @@ cdef class Folder:
         cdef const uint8_t *source = &data[0] if size else NULL
         cdef void *copy = NULL
         cdef int result
+        self.check_guard()
         with nogil:
             if alignment > 1:
                 copy = qv_alloc_aligned(size, alignment)
@@ -343,6 +373,7 @@ cdef class Folder:
              str name="a file"):
         """Write real zeros."""
         cdef int result
+        self.check_guard()
         with nogil:
             result = qv_fill(fd, offset, size, direct)
         if result < 0:
@@ -370,6 +401,7 @@ cdef class Folder:
         cdef const char *from_text = from_name
         cdef const char *to_text = to_name
         cdef int result
+        self.check_guard()
         with nogil:
             result = qv_rename(self.fd, from_text, to_text)
         if result < 0:
@@ -381,6 +413,7 @@ cdef class Folder:
         cdef const char *from_text = from_name
         cdef const char *to_text = to_name
         cdef int result
+        self.check_guard()
         with nogil:
             result = qv_rename_to(self.fd, from_text, target_folder.fd, to_text)
         if result < 0:
@@ -391,6 +424,7 @@ cdef class Folder:
         cdef bytes encoded = os.fsencode(name)
         cdef const char *text = encoded
         cdef int result
+        self.check_guard()
         with nogil:
             result = qv_unlink(self.fd, text)
         if result < 0:
@@ -399,6 +433,7 @@ cdef class Folder:
     def truncate(self, int fd, uint64_t size, str name="a file"):
         """Cut or grow the file to `size` bytes."""
         cdef int result
+        self.check_guard()
         with nogil:
             result = qv_truncate(fd, size)
         if result < 0:

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
+from journal.files.guard cimport WriteGuard
 from journal.native cimport qv_aio_queue
 
 cdef enum:
@@ -16,6 +17,7 @@ cdef struct Chunk:
 cdef class ChunkWriter:
     # Settings.
     cdef uint64_t file_size
+    cdef WriteGuard guard
     cdef readonly bint direct
     cdef qv_aio_queue *queue
     # The file being written.

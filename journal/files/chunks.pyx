@@ -20,6 +20,7 @@ from libc.string cimport memcpy, memset
 
 from journal.files.base cimport (
     Folder, aio_close, aio_open, aio_submit, aio_wait, io_alloc, io_free, io_start_sync, io_write)
+from journal.files.guard cimport may_write
 from journal.native cimport qv_completion
 
 __all__ = ["ChunkWriter"]
@@ -49,6 +50,7 @@ cdef class ChunkWriter:
     def __cinit__(self, Folder folder, uint64_t file_size):
         self.fd = -1
         self.file_size = file_size
+        self.guard = folder.guard
         # Small files are not worth a queue, of which a system has a limited number.
         self.direct = (file_size >= DIRECT_SIZE_MIN and file_size % ALIGNMENT == 0
                        and folder.supports_direct() and folder.block_size() <= ALIGNMENT
@@ -151,6 +153,10 @@ cdef class ChunkWriter:
         cdef int result
         if size == 0:
             return 0
+        result = may_write(self.guard)
+        if result < 0:
+            self.failed = result
+            return result
         if not self.direct:
             result = io_write(self.fd, full.data, size, self.offset, False)
             if result < 0:

@@ -82,7 +82,8 @@ ALLOWED = {
     "broker.storage.node_lock": dict.fromkeys(
         (
             *("random.SystemRandom", "time.monotonic", "time.sleep", "uuid.uuid1"),
-            *("threading.Event", "threading.Thread", "threading.current_thread"),
+            *("threading.Event", "threading.Lock", "threading.Thread"),
+            "threading.current_thread",
         ),
         "a lock in a real folder, asked for and looked after in threads",
     ),
