@@ -385,6 +385,20 @@ class Lease:
             if self._state is not LeaseState.HELD:
                 raise JournalClosed("the lease is not held")
 
+    def is_in_doubt(self) -> bool:
+        """Whether it may have expired, as far as this process knows; the database is not asked.
+
+        False also once it was given up: there is nothing to prove then.
+
+        Raises:
+            LeaseLost: it is lost.
+        """
+        with self._lock:
+            if self._failure is not None:
+                raise LeaseLost(str(self._failure)) from self._failure
+            age_s = self._clock() - self._renewed_at
+            return self._state is LeaseState.HELD and age_s * 1000 >= self._expiration_ms
+
     def fence_statement(self, *, may_raise: bool = True) -> Fence:
         """The statement that every transaction of the holder begins with, see Fence.
 

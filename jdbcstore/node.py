@@ -435,8 +435,18 @@ class NodeManager:
         if state is not NodeState.ACTIVE:
             connection.execute(self._write_state, {"letter": NodeState.ACTIVE.value})
 
-    def check(self) -> None:
-        """Nothing: each transaction proves the lease before anything in it is durable."""
+    def check(self) -> bool:
+        """See that the primary's lease lasts, for answers to what wrote nothing.
+
+        Whatever is durable has proved it in its own transaction.
+
+        Returns:
+            Whether the lease is in doubt: it has expired, as far as is known here.
+
+        Raises:
+            LeaseLost: it is lost.
+        """
+        return self.primary_lease.is_in_doubt()
 
     def proof_age_s(self) -> float:
         """Give the seconds since the primary's lease was renewed last."""

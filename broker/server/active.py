@@ -146,6 +146,7 @@ class Active:
             data.ids,
             on_failure=self._on_failure,
             check=None if stores.ownership is None else stores.ownership.check,
+            clock=self._environment.clock.monotonic_s,
             max_redelivery_records=self._options.max_redelivery_records,
             sync_non_transactional=stores.sync_non_transactional,
         )

@@ -5,12 +5,16 @@ cimport cython
 
 cdef class Completions:
     cdef object _check
+    cdef object _clock
     cdef object _failure
     cdef object _flush_now
+    cdef bint _is_held
     cdef bint _is_running
     cdef object _on_failure
+    cdef double _proved_s
     cdef object _waiting
     cdef public Counter bindings
+    cdef public object call_later
     cdef public Counter messages
     cdef public Counter pages
 
@@ -19,10 +23,12 @@ cdef class Completions:
     @cython.locals(messages=Counter)
     cpdef object flush_now(self)
 
-    @cython.locals(call=_Call, is_proved=cython.bint)
+    @cython.locals(call=_Call)
     cpdef object run_due(self)
 
-    cdef object _prove(self)
+    @cython.locals(now_s=double)
+    cdef bint may_tell(self)
+    cdef bint _prove(self, double now_s)
 
     @cython.locals(call=_Call)
     cpdef object wait(
@@ -72,5 +78,6 @@ cdef class OperationContext:
 
     cpdef object note(self)
     cpdef object then(self, callback, tuple arguments)
+    @cython.locals(completions=Completions)
     cpdef object count(self, callback, tuple arguments)
     cdef bint _is_durable(self)

@@ -28,8 +28,9 @@ Threads: the event loop's alone.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from journal.errors import JournalError
 
@@ -43,9 +44,19 @@ log = logging.getLogger("broker")
 # after(error, *arguments): the error is what ended the store, or None.
 After: TypeAlias = "Callable[..., object]"
 
+# So long one proof that the stores are this broker's is good. A clock is read for each answer.
+PROOF_S: Final = 0.001
+# Until an answer that waits for a proof asks for one again.
+_HELD_S: Final = 0.05
+
 
 def _nothing_waits() -> None:
     """For stores that have no timer."""
+
+
+def _no_clock() -> float:
+    """Without a clock each answer is proved: no difference of this is below PROOF_S."""
+    return math.inf
 
 
 class Completions:
@@ -55,18 +66,27 @@ class Completions:
         on_failure: called once with the error that ended a store, or that a callback raised,
             before anybody else is told.
         flush_now: of the store of messages.
-        check: sees that the stores are still this broker's, before anybody is told that something
-            is durable; raises JournalError if they are not.
+        check: sees that the stores are still this broker's, before a success is told, also where
+            nothing had to become durable. It raises JournalError if they are not, for good; while
+            it gives True, since that is in doubt, answers wait.
+        clock: monotonic seconds.
+
+    Attributes:
+        call_later: call_later(seconds, callback) of the event loop, once it runs.
     """
 
     __slots__ = (
         "_check",
+        "_clock",
         "_failure",
         "_flush_now",
+        "_is_held",
         "_is_running",
         "_on_failure",
+        "_proved_s",
         "_waiting",
         "bindings",
+        "call_later",
         "messages",
         "pages",
     )
@@ -76,6 +96,7 @@ class Completions:
         on_failure: Callable[[Exception], object],
         flush_now: Callable[[], object] = _nothing_waits,
         check: Callable[[], object] | None = None,
+        clock: Callable[[], float] = _no_clock,
     ) -> None:
         self.messages = Counter(self)
         self.bindings = Counter(self)
@@ -84,8 +105,12 @@ class Completions:
         self._on_failure = on_failure
         self._flush_now = flush_now
         self._check = check
+        self._clock = clock
+        self._proved_s = -PROOF_S
         self._failure: Exception | None = None
         self._is_running = False
+        self._is_held = False
+        self.call_later: Callable[[float, Callable[[], object]], object] | None = None
 
     @property
     def failure(self) -> Exception | None:
@@ -110,7 +135,7 @@ class Completions:
 
         At once where it is, and no callback waits before.
         """
-        if self._waiting or not self._is_durable():
+        if self._waiting or not self._is_durable() or not self.may_tell():
             self.wait(None, None, callback, arguments)
         else:
             callback(self._failure, *arguments)
@@ -153,28 +178,42 @@ class Completions:
             return
         self._is_running = True
         waiting = self._waiting
-        is_proved = self._check is None
         try:
             while waiting:
                 call = waiting[0]
-                if self._failure is None:
-                    if not call.is_due(self):
-                        return
-                    if not is_proved:
-                        is_proved = True
-                        self._prove()
+                if self._failure is None and not (call.is_due(self) and self.may_tell()):
+                    return
                 waiting.popleft()
                 call.run(self)
         finally:
             self._is_running = False
 
-    def _prove(self) -> None:
+    def may_tell(self) -> bool:
+        """Whether what is due may be told now: a success that is proved, or a failure."""
+        if self._check is None or self._failure is not None:
+            return True
+        now_s = self._clock()
+        return now_s - self._proved_s < PROOF_S or self._prove(now_s)
+
+    def _prove(self, now_s: float) -> bool:
+        """Ask for a proof; False if there is none yet: run_due() comes by itself then."""
         assert self._check is not None
         try:
-            self._check()
+            is_in_doubt = self._check()
         except JournalError as error:
-            self._failure = error
-            self._on_failure(error)
+            self.fail(error)
+            return True
+        if not is_in_doubt:
+            self._proved_s = now_s
+        elif not self._is_held:
+            assert self.call_later is not None, "the loop runs"
+            self._is_held = True
+            self.call_later(_HELD_S, self._ask_again)
+        return not is_in_doubt
+
+    def _ask_again(self) -> None:
+        self._is_held = False
+        self.run_due()
 
     def fail(self, error: Exception) -> None:
         """A store, or a callback, has failed: who waits now, or later, gets the error."""
@@ -348,11 +387,12 @@ class OperationContext:
 
     def count(self, callback: After, arguments: tuple[Any, ...]) -> None:
         """As then(), where no client waits: it is called when the store comes to it."""
-        if self._is_durable():
-            callback(self._completions.failure, *arguments)
+        completions = self._completions
+        if self._is_durable() and completions.may_tell():
+            callback(completions.failure, *arguments)
             return
         self.pending += 1
-        self._completions.wait(self, None, callback, arguments)
+        completions.wait(self, None, callback, arguments)
 
     def after_admission(self, admission: Admission, callback: After, *arguments: object) -> None:
         """The same, where what it waits for is appended when the admission opens."""

@@ -70,6 +70,7 @@ class StorageManager:
         ids: as loaded from the bindings.
         on_failure: called once with the error that ended a store.
         check: sees that the stores are still this broker's, see `Completions`; None is not asked.
+        clock: monotonic seconds.
         max_redelivery_records: delivery counts above this one are not recorded; -1 all are
             (max-redelivery-records).
         sync_non_transactional: what counts alone is synced (journal-sync-non-transactional).
@@ -85,6 +86,7 @@ class StorageManager:
         *,
         on_failure: Callable[[Exception], object],
         check: Callable[[], object] | None = None,
+        clock: Callable[[], float],
         max_redelivery_records: int = 10,
         sync_non_transactional: bool = True,
     ) -> None:
@@ -93,7 +95,7 @@ class StorageManager:
         self._ids = ids
         self._max_redelivery_records = max_redelivery_records
         self._sync_non_transactional = sync_non_transactional
-        self.completions = Completions(on_failure, messages.flush_now, check)
+        self.completions = Completions(on_failure, messages.flush_now, check, clock)
         # One bound method for all appends: making one for each would cost as much as the append.
         self._done = self.completions.messages.done
         self._counter = self.completions.messages
@@ -105,6 +107,7 @@ class StorageManager:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have callbacks run by `loop`, whose thread everything else is called from."""
+        self.completions.call_later = loop.call_later
         self._messages.attach_loop(loop, self.completions.after_reap)
         self._bindings.attach_loop(loop, self.completions.after_reap)
 
