@@ -10,14 +10,18 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from broker.client import Client
+from broker.client.errors import ClientError
 from tests.sighup import default_sighup
 
 ROOT = Path(__file__).resolve().parents[2]
 END_S = 60
+SENT_S = 0.2  # Until what is sent waits at the broker's socket.
 XML = """<core>
 <name>{name}</name>
 {store}
@@ -323,16 +327,102 @@ def test_each_transition_of_the_picture_is_in_the_table_and_tried():
     assert {one for one in named if f"def {one}(" not in tests} == set()
 
 
+class Sender:
+    """Sends to a broker until that fails, one message after the answer for another.
+
+    Attributes:
+        answered: so many succeeded.
+        failure: what ended it.
+        goes: unset it to have no message sent.
+    """
+
+    def __init__(self, port, queue, *, durable):
+        self.answered = 0
+        self.failure = None
+        self.goes = threading.Event()
+        self.goes.set()
+        self._is_quiet = threading.Event()
+        self._url = f"tcp://127.0.0.1:{port}?blockOnNonDurableSend=true&reconnectAttempts=0"
+        self._queue = queue
+        self._is_durable = durable
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        try:
+            with Client(self._url) as client, client.session() as session:
+                session.create_queue(self._queue)
+                with session.producer(self._queue) as producer:
+                    while True:
+                        if not self.goes.is_set():
+                            self._is_quiet.set()
+                            self.goes.wait()
+                        producer.send(str(self.answered), durable=self._is_durable)
+                        self.answered += 1
+        except ClientError as error:
+            self.failure = error
+
+    def wait_for(self, count):
+        while self.answered < count:
+            assert self.failure is None, self.failure
+            time.sleep(0.01)
+
+    def pause(self):
+        """Return once all that was sent is answered."""
+        self.goes.clear()
+        assert self._is_quiet.wait(END_S)
+
+    def join(self):
+        self._thread.join(END_S)
+        assert not self._thread.is_alive()
+
+
+def content(place):
+    """All that lies in the folders of a pair."""
+    folders = (place / name for name in ("bindings", "journal", "paging", "large"))
+    return {
+        path: path.read_bytes()
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
 def test_an_owner_whose_lock_file_was_replaced_stops_and_answers_nobody(member, tmp_path):
     primary = member("primary", "files")
-    primary.says("serving at")
+    port = re.search(r"serving at 127.0.0.1:(\d+)", primary.says("serving at"))[1]
+    senders = [Sender(port, "kept", durable=True), Sender(port, "passing", durable=False)]
+    for one in senders:
+        one.wait_for(100)
     lock = tmp_path / "journal/serverlock.1"
 
+    # Nothing is on its way; what comes finds another owner's lock.
+    for one in senders:
+        one.pause()
+    primary.process.send_signal(signal.SIGSTOP)
     lock.unlink()
     lock.touch()
+    written = content(tmp_path)
+    answered = [one.answered for one in senders]
+    for one in senders:
+        one.goes.set()
+    time.sleep(SENT_S)
+    primary.process.send_signal(signal.SIGCONT)
 
     primary.says("serverlock.1 was deleted or replaced")
     assert primary.end()[0] == 1
+    for one in senders:
+        one.join()
+    assert content(tmp_path) == written
+    assert [one.answered for one in senders] == answered
+    # The next owner has each message that was answered, in its order.
+    again = member("primary", "files")
+    port = re.search(r"serving at 127.0.0.1:(\d+)", again.says("serving at"))[1]
+    with Client(f"tcp://127.0.0.1:{port}") as client, client.session() as session:
+        with session.consumer("kept") as consumer:
+            for number in range(answered[0]):
+                assert consumer.receive(END_S).text == str(number)
+    assert again.end()[0] == 0
 
 
 def test_a_policy_that_is_not_there_is_refused_with_what_to_take_instead(member, tmp_path):
