@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from jdbcstore.environment import Environment
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease import LeaseState
 from jdbcstore.node import NodeManager, NodeState
@@ -193,6 +194,26 @@ def test_a_loss_reaches_the_listener(brokers):
 
     assert lost.wait(60)
     assert manager.primary_lease.state is LeaseState.LOST
+    manager.stop()
+
+
+def test_a_lease_that_may_have_expired_is_in_doubt_until_it_is_renewed_or_lost(brokers):
+    now_s = [1000.0]
+    manager = NodeManager(brokers.database(Environment(clock=lambda: now_s[0])))
+    manager.start()
+    manager.start_primary()
+    doubts = [manager.check()]
+
+    now_s[0] += brokers.options["lock_expiration_ms"] / 1000
+    doubts.append(manager.check())
+    manager.primary_lease.renew()
+    doubts.append(manager.check())
+
+    assert doubts == [False, True, False]
+    brokers.change_row(1, "HOLDER_ID = 'another'")
+    manager.primary_lease.renew()
+    with pytest.raises(LeaseLost):
+        manager.check()
     manager.stop()
 
 

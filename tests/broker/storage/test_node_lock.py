@@ -7,15 +7,25 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from broker.storage import node_owner
+from broker.storage.large_files import LargeFiles
 from broker.storage.node_lock import NodeLock, NodeLockLost
 from broker.storage.node_orders import fence, promote
 from broker.storage.node_owner import OWNER_FILE, check_locks_work, read_owner
 from broker.storage.node_state import ABANDONED_S, BackupWatch, NodeState
 from broker.storage.node_view import view_of
+from broker.storage.open import (
+    FileStoreOptions,
+    bindings_options,
+    messages_options,
+    open_stores,
+)
+from broker.storage.page_folders import FileFolders
+from broker.storage.waiting import StartWait
 from journal.errors import JournalIOError, JournalLocked
 
 WAIT_S = 60
@@ -264,3 +274,75 @@ def test_an_owner_of_another_host_that_lives_is_seen_though_its_lock_is_free(tmp
         check_locks_work(tmp_path, touched)
     assert caught.value.errno == errno.ENOLCK
     check_locks_work(tmp_path, lambda seconds: None)
+
+
+def test_a_pair_on_two_hosts_without_locks_between_them_is_refused_at_its_start(tmp_path):
+    """It waits for ever for another broker, and not for locks that work."""
+    owner = {"epoch": 4, "node": "n", "host": "far", "boot": "of far", "pid": 7, "since_ms": 0}
+    path = tmp_path / "journal" / OWNER_FILE
+    path.parent.mkdir()
+    path.write_text(json.dumps(owner))
+    waited = []
+
+    class FarOwnerLives(StartWait):
+        def sleep(self, seconds):
+            waited.append(seconds)
+            os.utime(path, ns=(len(waited), len(waited)))
+
+    options = FileStoreOptions(
+        bindings=bindings_options(tmp_path / "bindings"),
+        messages=messages_options(tmp_path / "journal", journal_type="NIO"),
+        lock_timeout_ms=-1,
+    )
+
+    with pytest.raises(JournalIOError, match="do not reach from host to host") as caught:
+        open_stores(options, on_lost=waited.append, is_pair=True, wait=FarOwnerLives())
+
+    assert caught.value.errno == errno.ENOLCK
+    assert waited == [1.5]
+    # The other one serves on.
+    assert json.loads(path.read_bytes()) == owner
+
+
+def test_a_lock_that_another_process_got_is_seen_before_an_answer_after_a_pause(tmp_path):
+    lock = owned(tmp_path)
+    (tmp_path / "serverlock.1").open().close()
+
+    with Other(tmp_path / "serverlock.1") as pid:
+        time.sleep(1.1)  # The lock itself is looked at once a second.
+        with pytest.raises(NodeLockLost, match=str(pid)):
+            lock.check()
+
+    lock.release()
+
+
+def test_pages_and_large_bodies_stay_as_they_are_once_the_folder_is_lost(tmp_path):
+    lock = owned(tmp_path)
+    bodies, folders = tmp_path / "large", tmp_path / "paging"
+    large, pages = LargeFiles(bodies, lock.check), FileFolders(folders, lock.check)
+    body, page = large.create(1, is_durable=True), pages.create("q", 1)
+    body.append(b"one")
+    page.append(1, [b"one"])
+    page.sync(1)
+    replace(tmp_path)
+
+    for change in (
+        lambda: body.append(b"two"),
+        lambda: body.copy(2),
+        body.delete,
+        lambda: large.create(3, is_durable=False),
+        lambda: large.sweep(set()),
+        lambda: page.append(1, [b"two"]),
+        lambda: page.keep_room(2, 100, 100),
+        lambda: page.delete(1, is_invalid=False),
+        page.destroy,
+        lambda: pages.create("r", 2).append(1, [b"two"]),
+    ):
+        with pytest.raises(NodeLockLost):
+            change()
+    page.close()
+
+    assert [file.read_bytes() for file in bodies.iterdir()] == [b"one"]
+    assert [file.read_bytes() for file in folders.rglob("*.page")] == [b"one"]
+    body.close()
+    lock.release()
