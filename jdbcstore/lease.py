@@ -72,6 +72,8 @@ class Lease:
         holder_id: of the present or the last acquisition.
         fenced_writes: transactions that the fence refused.
         renewals: how often the lease was renewed.
+        last_sign_ms: when who had it before renewed it last, ms since 1970 by this machine's clock;
+            None where it was given back.
 
     Threads: any. Raises JournalIOError when the database fails for good.
     """
@@ -94,9 +96,11 @@ class Lease:
         self.holder_id = holder_id or ""
         self.fenced_writes = 0
         self.renewals = 0
+        self.last_sign_ms: int | None = None
         self._given_id = holder_id
         self._on_lost = on_lost
         self._clock = environment.clock
+        self._wall_clock = environment.wall_clock
         self._expiration_ms = options.lock_expiration_ms
         self._renew_period_ms = options.lock_renew_period_ms
         self._acquisition_timeout_ms = options.lock_acquisition_timeout_ms
@@ -203,9 +207,11 @@ class Lease:
         with self._acquiring:
             if self.state is LeaseState.HELD:
                 return False
+            view = self._table.ask(self._row.look, read_only=True)
             sent_at = self._clock()
             if not self._take():
                 return False
+            self.last_sign_ms = None if view is None else self._last_sign_ms(view)
             renewal = LeaseRenewal(self, self._options, self._environment)
             with self._lock:
                 self._state = LeaseState.HELD
@@ -215,6 +221,12 @@ class Lease:
             self._skew.measure()
             renewal.start(f"lease-{self._row.row_id}")
             return True
+
+    def _last_sign_ms(self, view: LeaseView) -> int | None:
+        if view.expires_ms is None:
+            return None
+        age_ms = view.now_ms - (view.expires_ms - self._expiration_ms)
+        return int(self._wall_clock() * 1000) - age_ms
 
     def _take(self) -> bool:
         if self._is_unknown and self._table.ask(self._renew_row):

@@ -435,6 +435,14 @@ class NodeManager:
         if state is not NodeState.ACTIVE:
             connection.execute(self._write_state, {"letter": NodeState.ACTIVE.value})
 
+    @property
+    def last_sign_ms(self) -> int | None:
+        """When the primary's lease was renewed last by who had it before, ms since 1970 here.
+
+        None where it was given back, or nobody ever had it.
+        """
+        return self.primary_lease.last_sign_ms
+
     def check(self) -> bool:
         """See that the primary's lease lasts, for answers to what wrote nothing.
 

@@ -123,6 +123,8 @@ class Lifecycle(Protocol):
     """How often it changed."""
     takeover_ms: int
     """Of the last one; -1 before."""
+    outage_ms: int
+    """Of the last one; -1 before, and where it is not known."""
 
     @property
     def ha_state(self) -> Enum:

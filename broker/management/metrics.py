@@ -73,8 +73,14 @@ _PAIR: Final = (
         lambda one: one.lifecycle.takeover_ms / 1000,
     ),
     _Item(
+        "quiver_ha_outage_seconds",
+        "From the last sign of life of the owner before to the first client, last time; below 0 "
+        "where that is not known",
+        lambda one: one.lifecycle.outage_ms / 1000,
+    ),
+    _Item(
         "quiver_ha_proof_age_seconds",
-        "Since its lock or lease was proved last; below 0 without one",
+        "Since its lock or lease was proved last; below 0 without one, as of a backup that waits",
         lambda one: -1 if one.ownership is None else one.ownership.proof_age_s(),
     ),
     _Item(

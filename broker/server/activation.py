@@ -154,6 +154,7 @@ class Activation:
         # With the lock, and before what may take minutes.
         listening.bind(self._acceptors)
         ownership = self.ownership
+        self._lifecycle.last_sign_ms = None if ownership is None else ownership.last_sign_ms
         self._lifecycle.loading("" if ownership is None else ownership.reason)
         with uncollected():
             if stores is None:

@@ -80,6 +80,9 @@ class Lifecycle:
         ha_transitions: how often it changed.
         takeover_ms: from the last time that the store became its own until clients might come;
             -1 before.
+        last_sign_ms: when the owner of the store before was alive last, ms since 1970; None where
+            that is not known.
+        outage_ms: from then until clients might come again, last time; -1 before, or not known.
     """
 
     def __init__(
@@ -93,6 +96,8 @@ class Lifecycle:
         self.ha_since_ms = 0
         self.ha_transitions = 0
         self.takeover_ms = -1
+        self.last_sign_ms: int | None = None
+        self.outage_ms = -1
         self._now_ms = now_ms
         self._level = logging.INFO if is_pair else logging.DEBUG
         self.state = ServerState.STOPPED
@@ -209,7 +214,9 @@ class Lifecycle:
         self.state = ServerState.STARTED
         self._is_activated = True
         if self.ha_state is HaState.ACTIVATING:
-            self.takeover_ms = self._now_ms() - self.ha_since_ms
+            now_ms = self._now_ms()
+            self.takeover_ms = now_ms - self.ha_since_ms
+            self.outage_ms = -1 if self.last_sign_ms is None else now_ms - self.last_sign_ms
         self._enter(HaState.ACTIVE, f"it serves, after {self.takeover_ms} ms of loading")
 
     def stopping(self) -> None:

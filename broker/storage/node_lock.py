@@ -36,6 +36,7 @@ from broker.storage.node_view import (
     PRIMARY_FILE,
     STATE_FILE,
     holder_of,
+    known_state,
     state_of,
     stored_node_id,
 )
@@ -240,7 +241,7 @@ class NodeLock:
         check_locks_work(self.folder, sleep)
         self._state_fd = os.open(self.folder / STATE_FILE, _FLAGS, 0o644)
         self.node_id = self._read_or_make_id()
-        state = NodeState.of(os.pread(self._state_fd, 1, 0))
+        state = known_state(os.pread(self._state_fd, 1, 0), self.folder / STATE_FILE)
         if self._is_backup:
             if state not in (NodeState.ACTIVE, NodeState.FAILING_BACK):
                 raise JournalLocked(f"{self.folder} is the primary's, which has stopped in order")
@@ -331,6 +332,11 @@ class NodeLock:
     def epoch(self) -> int:
         """Of the present ownership; 0 without one."""
         return 0 if self._owner is None else self._owner.owner.epoch
+
+    @property
+    def last_sign_ms(self) -> int | None:
+        """Of the owner before, see Ownership."""
+        return None if self._owner is None else self._owner.last_sign_ms
 
     def proof_age_s(self) -> float:
         """Give the seconds since the lock was last looked after."""

@@ -104,6 +104,8 @@ class OwnerFile:
 
     Attributes:
         owner: what was written.
+        last_sign_ms: when the owner before touched its file last, ms since 1970; None where there
+            was none.
 
     Raises:
         OSError: it cannot be written.
@@ -111,6 +113,8 @@ class OwnerFile:
 
     def __init__(self, folder: Path, node: str, pid: int | None = None) -> None:
         last = read_owner(folder)
+        touched_ns = _touched_ns(folder)
+        self.last_sign_ms = None if touched_ns is None else touched_ns // 1_000_000
         self.owner = Owner(
             epoch=1 if last is None else last.epoch + 1,
             node=node,

@@ -28,6 +28,7 @@ __all__ = [
     "STATE_FILE",
     "FolderView",
     "holder_of",
+    "known_state",
     "node_id_of_state",
     "state_of",
     "stored_node_id",
@@ -88,6 +89,19 @@ def state_of(folder: Path) -> NodeState:
         return NodeState.FIRST_TIME_START
     except OSError as error:
         raise JournalIOError(error.errno or 0, "cannot read the state", str(path)) from error
+    return known_state(letter, path)
+
+
+def known_state(letter: bytes, path: Path) -> NodeState:
+    """Give the state that a file says.
+
+    Args:
+        letter: its first byte.
+        path: of the file.
+
+    Raises:
+        JournalIOError: no state has such a letter.
+    """
     try:
         return NodeState.of(letter)
     except ValueError:

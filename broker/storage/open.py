@@ -166,6 +166,13 @@ class Ownership(Protocol):
     def epoch(self) -> int:
         """Rises with every owner; 0 where they are not counted."""
 
+    @property
+    def last_sign_ms(self) -> int | None:
+        """When the owner before was alive for the last time that is known, ms since 1970.
+
+        None where there was none, or it has left nothing that tells.
+        """
+
     def check(self) -> bool:
         """See that it has them: asked before answers to clients, and so cheap.
 
