@@ -1,6 +1,7 @@
 """Primaries and backups over one database: who is active, who waits, who takes over."""
 
 import threading
+import time
 import uuid
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from jdbcstore.environment import Environment
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease import LeaseState
-from jdbcstore.node import NodeManager, NodeState
+from jdbcstore.node import ABANDONED_S, NodeManager, NodeState
 from journal.errors import JournalClosed, JournalError, JournalIOError, JournalLocked, WrongState
 from tests.jdbcstore.leases import KINDS
 
@@ -333,6 +334,71 @@ def test_a_backup_gives_the_lease_back_when_the_state_changed_before_it_had_it(n
 
     assert not backup._activate(NodeState.ACTIVE)
     assert not backup.is_primary_active()
+
+
+def test_a_primary_that_asked_and_never_took_its_place_has_failed(brokers, node):
+    now_s = [1000.0]
+    primary = active_primary(node)
+    primary.crash_primary()
+    primary._set_state(NodeState.FAILING_BACK, as_holder=False)
+    backup = NodeManager(
+        brokers.database(Environment(clock=lambda: now_s[0]), lock_renew_period_ms=20)
+    )
+    backup.start()
+    backup.start_backup()
+    waiter, errors = in_thread(backup.await_primary)
+    waiter.join(0.3)
+    now_s[0] += ABANDONED_S - 0.1
+    waiter.join(0.3)
+    waited = waiter.is_alive()
+
+    now_s[0] += 0.2
+    waiter.join()
+
+    assert waited
+    assert errors == []
+    assert backup.read_state() is NodeState.ACTIVE
+    assert backup.primary_lease.is_held_by_me()
+    backup.stop()
+
+
+def test_a_primary_that_had_the_lease_for_a_moment_is_waited_for_anew(brokers, node):
+    now_s = [1000.0]
+    primary = node()
+    backup = NodeManager(brokers.database(Environment(clock=lambda: now_s[0])))
+    backup.start()
+    found = [backup._is_abandoned(NodeState.FAILING_BACK)]
+    now_s[0] += ABANDONED_S
+    assert primary.primary_lease.try_acquire()
+    found.append(backup._is_abandoned(NodeState.FAILING_BACK))
+    primary.crash_primary()
+    found.append(backup._is_abandoned(NodeState.FAILING_BACK))
+
+    now_s[0] += ABANDONED_S
+    found.append(backup._is_abandoned(NodeState.FAILING_BACK))
+
+    assert found == [False, False, False, True]
+    backup.stop()
+
+
+def test_the_last_sign_of_the_owner_before_is_its_last_renewal(brokers, node):
+    first = active_primary(node)
+    assert first.last_sign_ms is None
+    first.primary_lease._renewal.stop()  # It stands still.
+    # It was renewed for the last time as long before as a lease lasts.
+    brokers.change_row(1, "HOLDER_EXPIRATION_TIME = NOW - 3000")
+    second = node()
+
+    second.start_primary()
+
+    age_ms = time.time() * 1000 - second.last_sign_ms
+    expected_ms = brokers.options["lock_expiration_ms"] + 3000
+    assert expected_ms <= age_ms < expected_ms + 60_000
+    # One that gave its lease back left none.
+    second.stop()
+    third = node()
+    third.start_primary()
+    assert third.last_sign_ms is None
 
 
 def test_waiting_for_an_active_node_ends(node):
