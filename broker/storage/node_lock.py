@@ -55,6 +55,8 @@ _FIRST_TIME: Final = b"000"  # FIRST_TIME_START, thrice: the state, and two lock
 _ID_OFFSET: Final = 3
 _ID_SIZE: Final = 16
 _RETRY_S: Final = 0.1
+# Another one has the state's file locked for a read or write of its own.
+_STATE_TRIES: Final = 50
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -240,7 +242,11 @@ class NodeLock:
             raise JournalLocked(f"{self.folder} is in use by another broker (process {pid})")
         check_locks_work(self.folder, sleep)
         self._state_fd = os.open(self.folder / STATE_FILE, _FLAGS, 0o644)
-        self.node_id = self._read_or_make_id()
+        self._lock_state(sleep)
+        try:
+            self.node_id = self._read_or_make_id()
+        finally:
+            fcntl.lockf(self._state_fd, fcntl.LOCK_UN)
         state = known_state(os.pread(self._state_fd, 1, 0), self.folder / STATE_FILE)
         if self._is_backup:
             if state not in (NodeState.ACTIVE, NodeState.FAILING_BACK):
@@ -260,6 +266,19 @@ class NodeLock:
 
     def _failure(self, error: OSError) -> JournalIOError:
         return JournalIOError(error.errno or 0, "cannot lock the broker's folder", str(self.folder))
+
+    def _lock_state(self, sleep: Callable[[float], None]) -> None:
+        """Lock the state's file for a moment, as Artemis does for its id: a pair has one.
+
+        Raises:
+            JournalLocked: another process keeps it locked.
+        """
+        for _ in range(_STATE_TRIES):
+            if _try_lock(self._state_fd):
+                return
+            sleep(_RETRY_S)
+        pid = holder_of(self.folder / STATE_FILE)
+        raise JournalLocked(f"{self.folder / STATE_FILE} is locked by process {pid}")
 
     def _read_or_make_id(self) -> str:
         found = os.pread(self._state_fd, _ID_OFFSET + _ID_SIZE, 0)

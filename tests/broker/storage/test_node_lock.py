@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 
 import pytest
 
@@ -234,6 +235,29 @@ def test_a_deleted_state_is_written_again_with_the_same_id(tmp_path):
     lock.paused()
     assert letter(tmp_path) == b"P"
     lock.release()
+
+
+def test_the_id_is_made_while_the_state_is_locked_as_artemis_does(tmp_path):
+    """A backup of Artemis that starts at the same moment makes one under this lock, too."""
+    made = uuid.uuid1()
+    other = Other(tmp_path / "server.lock")
+
+    def other_is_done(seconds):
+        (tmp_path / "server.lock").write_bytes(b"000" + made.bytes)
+        other.process.communicate()
+
+    lock = NodeLock(tmp_path)
+    lock.acquire(sleep=other_is_done)
+
+    assert lock.node_id == str(made)
+    with Other(tmp_path / "server.lock"):
+        lock.activated()  # The lock was for a moment.
+    lock.release()
+
+
+def test_a_state_that_stays_locked_is_another_ones(tmp_path):
+    with Other(tmp_path / "server.lock") as pid, pytest.raises(JournalLocked, match=str(pid)):
+        NodeLock(tmp_path).acquire(sleep=lambda seconds: None)
 
 
 def test_the_epoch_rises_with_each_owner(tmp_path):
