@@ -439,7 +439,7 @@ class NodeManager:
     def last_sign_ms(self) -> int | None:
         """When the primary's lease was renewed last by who had it before, ms since 1970 here.
 
-        None where it was given back, or nobody ever had it.
+        None where it was given back, or no broker ever had it.
         """
         return self.primary_lease.last_sign_ms
 

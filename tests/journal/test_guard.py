@@ -122,7 +122,7 @@ def test_an_idle_journal_writes_nothing_as_it_closes(tmp_path, owner):
     before = content(folder)
 
     owner.lose()
-    # Accepted, for nobody waits for it.
+    # Accepted, and not waited for.
     journal.add(2, 1, BODY, sync=False)
     with pytest.raises(Lost):
         journal.close()
