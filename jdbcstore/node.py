@@ -437,19 +437,11 @@ class NodeManager:
 
     @property
     def last_sign_ms(self) -> int | None:
-        """When the primary's lease was renewed last by who had it before, ms since 1970 here.
-
-        None where it was given back, or no broker ever had it.
-        """
+        """When who had the primary's lease before renewed it last; see Lease."""
         return self.primary_lease.last_sign_ms
 
     def check(self) -> bool:
-        """See that the primary's lease lasts, for answers to what wrote nothing.
-
-        Whatever is durable has proved it in its own transaction.
-
-        Returns:
-            Whether the lease is in doubt: it has expired, as far as is known here.
+        """Whether the primary's lease is in doubt; for answers to what wrote nothing.
 
         Raises:
             LeaseLost: it is lost.

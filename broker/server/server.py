@@ -230,7 +230,7 @@ class Broker:
         """Step two, which start() did not wait for: what goes wrong is a failure of the broker."""
         try:
             await self._activate()
-        except Exception as error:
+        except (BrokerError, JournalError) as error:
             is_ended = isinstance(error, JournalClosed) and self._told_to_stop.is_set()
             if not is_ended:
                 self._storage_failed(error)

@@ -78,6 +78,7 @@ cdef class OperationContext:
 
     cpdef object note(self)
     cpdef object then(self, callback, tuple arguments)
+
     @cython.locals(completions=Completions)
     cpdef object count(self, callback, tuple arguments)
     cdef bint _is_durable(self)

@@ -11,9 +11,9 @@ Artemis takes the same locks, so that neither starts on the other's folder
 (FileLockNodeManager, FileBasedNodeManager). Closing any descriptor of a locked file gives an fcntl
 lock up, therefore nothing else in this process may open a lock file while it is held.
 
-An owner looks after its lock in a thread of its own, and again before it answers a client or changes
-a file of the store (`journal.files.guard`). It ends if another process has the lock, or if a lock
-file or owner file was deleted or replaced.
+An owner looks after its lock in a thread of its own, and again before it answers a client, or
+changes a file of the store (`journal.files.guard`). It ends if another process has the lock, or if
+a lock file or owner file was deleted or replaced.
 """
 
 from __future__ import annotations

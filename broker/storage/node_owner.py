@@ -5,8 +5,8 @@
 A lock of the file system says that no other process has it; this file says whether any other had it
 since. The epoch rises with every owner. An owner keeps the file open: if it was replaced, or
 deleted, its name leads elsewhere, and the owner is none any more. An owner that lives also touches
-it twice a second, which shows whether two hosts share a folder on which locks do not work: who takes
-the folder from an owner of another host looks at its file for 1.5 s first.
+it twice a second, which shows whether two hosts share a folder on which locks do not work. Who
+takes the folder from an owner of another host watches its file for 1.5 s before.
 
 Artemis does not know the file, and leaves it alone.
 """
@@ -233,8 +233,8 @@ def check_locks_work(folder: Path, sleep: Callable[[float], None]) -> None:
     if _touched_ns(folder) != before:
         raise JournalIOError(
             errno.ENOLCK,
-            f"another broker (process {last.pid} of host {last.host}) serves on it, and its lock is "
-            "free here: locks of this file system do not reach from host to host; use one with "
+            f"another broker (process {last.pid} of host {last.host}) serves on it, and its lock "
+            "is free here: locks of this file system do not reach from host to host; use one with "
             "POSIX locks (NFS 4), or a database",
             str(folder),
         )

@@ -14,7 +14,7 @@ import os
 from libc.string cimport memcpy
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
-from journal.files.guard cimport WriteGuard, may_write
+from journal.files.guard cimport may_write
 from journal.native cimport (
     QV_CREATE, QV_DIRECT, QV_EXCLUSIVE, QV_RDONLY, QV_RDWR, qv_advise, qv_aio_close,
     qv_aio_open, qv_aio_submit, qv_aio_wait, qv_alloc_aligned, qv_block_size,
@@ -232,8 +232,8 @@ cdef class Folder:
     """One directory, open for as long as this object lives; every name is relative to it.
 
     Symbolic links and anything but regular files are refused. Every method raises
-    JournalIOError, with errno and the file's name, when the system refuses. What changes a file or a
-    name also raises it once the guard's right to write is lost.
+    JournalIOError, with errno and the file's name, when the system refuses. What changes a file or
+    a name also raises it once the guard's right to write is lost.
 
     Attributes:
         guard: asked before each change; None: it is always allowed.

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Self
 
 from typing_extensions import disjoint_base
 
@@ -8,7 +9,7 @@ from journal.errors import JournalIOError
 class WriteGuard:
     def __new__(
         cls, lock_fd: int, owner_fd: int, explain: Callable[[], JournalIOError]
-    ) -> WriteGuard: ...
+    ) -> Self: ...
     @property
     def is_lost(self) -> bool: ...
     def locked(self) -> None: ...

@@ -6,8 +6,6 @@ asks its guard just before: the flusher once a batch, all else once a file, name
 begun by then still ends.
 """
 
-import errno
-
 from posix.fcntl cimport F_SETLK, F_WRLCK, SEEK_SET, fcntl, flock
 from posix.stat cimport fstat, struct_stat
 from posix.time cimport CLOCK_BOOTTIME, clock_gettime, timespec

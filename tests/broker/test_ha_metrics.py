@@ -146,7 +146,7 @@ class Asked:
 async def test_a_primary_gets_its_place_once_it_has_asked_for_the_delay(monkeypatch):
     monkeypatch.setattr(failback, "_PERIOD_S", 0.01)
     loop = asyncio.get_running_loop()
-    # It gives up once; that its question cannot be read once is no end of it.
+    # Once it asks no more, and once its question cannot be read.
     asked = Asked(True, True, False, True, JournalIOError(5, "cannot read the state"), True)
     began_s = loop.time()
 

@@ -418,10 +418,13 @@ def test_an_owner_whose_lock_file_was_replaced_stops_and_answers_nobody(member, 
     # The next owner has each message that was answered, in its order.
     again = member("primary", "files")
     port = re.search(r"serving at 127.0.0.1:(\d+)", again.says("serving at"))[1]
-    with Client(f"tcp://127.0.0.1:{port}") as client, client.session() as session:
-        with session.consumer("kept") as consumer:
-            for number in range(answered[0]):
-                assert consumer.receive(END_S).text == str(number)
+    with (
+        Client(f"tcp://127.0.0.1:{port}") as client,
+        client.session() as session,
+        session.consumer("kept") as consumer,
+    ):
+        for number in range(answered[0]):
+            assert consumer.receive(END_S).text == str(number)
     assert again.end()[0] == 0
 
 

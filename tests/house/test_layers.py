@@ -98,6 +98,8 @@ MAY_USE = {
     # The copies that a file journal keeps of its files are files.
     "broker.storage.history": ("broker", "journal"),
     "broker.storage.traced_records": ("broker", "journal"),
+    # Who loses the lock writes no more: what writes asks a guard that the lock's owner makes.
+    "broker.storage.node_lock": ("broker", "journal.errors", "journal.files.guard"),
     # Pages are files, too: room is kept for them by the calls of the journal.
     "broker.storage.page_folders": ("broker", "journal"),
     "broker.options": ("broker", "journal.options", "journal.errors", "jdbcstore.options"),

@@ -1,4 +1,4 @@
-"""A success is told only if the stores are still this broker's, whether or not it waited for a disk."""
+"""A success is told only if the stores are still this broker's, also where nothing was written."""
 
 import pytest
 
