@@ -73,7 +73,7 @@ class Lease:
         fenced_writes: transactions that the fence refused.
         renewals: how often the lease was renewed.
         last_sign_ms: when who had it before renewed it last, ms since 1970 by this machine's clock;
-            None where it was given back.
+            None where it was given back before this object looked for it.
 
     Threads: any. Raises JournalIOError when the database fails for good.
     """
@@ -97,6 +97,7 @@ class Lease:
         self.fenced_writes = 0
         self.renewals = 0
         self.last_sign_ms: int | None = None
+        self._seen_sign_ms: int | None = None  # By tries that failed, or the one that is made.
         self._given_id = holder_id
         self._on_lost = on_lost
         self._clock = environment.clock
@@ -207,11 +208,11 @@ class Lease:
         with self._acquiring:
             if self.state is LeaseState.HELD:
                 return False
-            view = self._table.ask(self._row.look, read_only=True)
+            self._see_sign(self._table.ask(self._row.look, read_only=True))
             sent_at = self._clock()
             if not self._take():
                 return False
-            self.last_sign_ms = None if view is None else self._last_sign_ms(view)
+            self.last_sign_ms, self._seen_sign_ms = self._seen_sign_ms, None
             renewal = LeaseRenewal(self, self._options, self._environment)
             with self._lock:
                 self._state = LeaseState.HELD
@@ -222,11 +223,11 @@ class Lease:
             renewal.start(f"lease-{self._row.row_id}")
             return True
 
-    def _last_sign_ms(self, view: LeaseView) -> int | None:
-        if view.expires_ms is None:
-            return None
-        age_ms = view.now_ms - (view.expires_ms - self._expiration_ms)
-        return int(self._wall_clock() * 1000) - age_ms
+    def _see_sign(self, view: LeaseView | None) -> None:
+        """Note when a row that is held, or has expired, was renewed last."""
+        if view is not None and view.expires_ms is not None:
+            age_ms = view.now_ms - (view.expires_ms - self._expiration_ms)
+            self._seen_sign_ms = int(self._wall_clock() * 1000) - age_ms
 
     def _take(self) -> bool:
         if self._is_unknown and self._table.ask(self._renew_row):

@@ -115,7 +115,7 @@ cdef class JournalLifecycle:
         not; a commit that was under way may be there.
 
         Args:
-            guard: a journal.files.guard.WriteGuard, good until the journal is closed.
+            guard: a journal.files.guard.WriteGuard, good until the journal is closed; None is none.
 
         Raises:
             WrongState: not open, or loaded already.
