@@ -65,8 +65,13 @@ class NotificationType(Enum):
     UNPROPOSAL = auto()
     # Not of Artemis.
     GROUP_OWNER = auto()
+    NODE_WAITING = auto()
+    NODE_ACTIVATING = auto()
     NODE_ACTIVE = auto()
     NODE_FAILING_BACK = auto()
+    NODE_STOPPING = auto()
+    NODE_STOPPED = auto()
+    NODE_FAILED = auto()
     MESSAGES_STRANDED = auto()
 
 

@@ -90,7 +90,11 @@ class WatchedBroker(Broker):
                 await asyncio.sleep(self._network.period_ms / 1000)
                 if self.is_active and not await self._network.is_healthy():
                     log.warning("AMQ201001: Network is unhealthy: the broker stops")
-                    await self._restart()
+                    await self._restart(
+                        "it reaches no network",
+                        hands_over=self.options.failover_on_shutdown,
+                        stays=True,
+                    )
         except (BrokerError, JournalError) as error:
             # As a storage that fails: the process ends with status 1.
             self._storage_failed(error)

@@ -65,6 +65,7 @@ STRANDED_NODE: Final = "_QUIVER_StrandedNode"
 STRANDED_COUNT: Final = "_QUIVER_StrandedCount"
 STRANDED_MS: Final = "_QUIVER_StrandedMs"
 NODE_ROLE: Final = "_QUIVER_NodeRole"
+NODE_SINCE: Final = "_QUIVER_NodeSince"
 PINS_GROUPS: Final = "_QUIVER_PinsGroups"
 PROPOSAL_ALTERNATIVE: Final = "_JBM_ProposalAltValue"
 PROPOSAL_GROUP: Final = "_JBM_ProposalGroupId"
@@ -416,16 +417,18 @@ class NotificationMessages:
         if self._is_heard:
             self._tell(kind, _text("name", name))
 
-    def node(self, kind: NotificationType, role: str, reason: str) -> None:
-        """Tell of NODE_ACTIVE, NODE_FAILING_BACK: a step of one of a pair.
+    def node(self, kind: NotificationType, role: str, reason: str, since_ms: int) -> None:
+        """Tell of NODE_WAITING, _ACTIVATING, _ACTIVE, _FAILING_BACK, _STOPPING, _STOPPED, _FAILED.
 
         Args:
-            kind: which one.
+            kind: a step of one of a pair.
             role: `primary` or `backup`, as configured.
             reason: of the step.
+            since_ms: when it was, ms since 1970.
         """
         if self._is_heard:
-            self._tell(kind, _text(NODE_ROLE, role), _text(NODE_REASON, reason))
+            texts = _text(NODE_ROLE, role), _text(NODE_REASON, reason)
+            self._tell(kind, *texts, _long(NODE_SINCE, since_ms))
 
     def stranded(self, connection: str, node_id: str, count: int, lost_ms: int) -> None:
         """Tell of MESSAGES_STRANDED: messages wait for a node that is gone.

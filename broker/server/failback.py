@@ -10,27 +10,44 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from broker.storage.open import Ownership
 
-__all__ = ["primary_asks"]
+__all__ = ["fail_back"]
 
 log = logging.getLogger("broker")
 
 _PERIOD_S: Final = 1.0  # As in Artemis (SharedStoreBackupActivation.startFailbackChecker).
 
 
-async def primary_asks(ownership: Ownership, delay_ms: int) -> None:
-    """Return once a primary asks for its place, and has done so for so long (failback-delay).
+class Restart(Protocol):
+    """Has the broker stop, and wait for its place again."""
+
+    def __call__(self, reason: str, *, is_failback: bool) -> Awaitable[None]:
+        """See `broker.server.server.Broker`."""
+
+
+async def fail_back(ownership: Ownership, delay_ms: int, restart: Restart) -> None:
+    """Give the place to a primary that asks for it, once.
 
     Args:
         ownership: of the store that both have.
-        delay_ms: milliseconds.
+        delay_ms: how long it has to have asked (failback-delay), milliseconds.
+        restart: of the broker.
     """
+    await _primary_asks(ownership, delay_ms)
+    log.info("AMQ221008: primary server wants to restart, restarting server in backup")
+    await restart("the primary asks for its place", is_failback=True)
+
+
+async def _primary_asks(ownership: Ownership, delay_ms: int) -> None:
+    """Return once a primary asks for its place, and has done so for so long."""
     loop = asyncio.get_running_loop()
     asked_s: float | None = None
     is_told = False

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import logging
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.errors import BrokerError, ErrorCode
 from journal.errors import JournalError
@@ -32,7 +32,7 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["HaState", "Lifecycle", "ServerState"]
+__all__ = ["HaState", "Lifecycle", "ServerState", "Step"]
 
 log = logging.getLogger("broker")
 
@@ -60,8 +60,26 @@ class HaState(Enum):
     FAILED = "failed"
 
 
+class Step(NamedTuple):
+    """One step of the HA state.
+
+    Attributes:
+        state: that it led to.
+        since_ms: when, ms since 1970.
+        reason: why.
+    """
+
+    state: HaState
+    since_ms: int
+    reason: str
+
+
 def _no_clock() -> int:
     return 0
+
+
+def _not_told(step: Step) -> None:
+    """Of a broker without a pair."""
 
 
 class Lifecycle:
@@ -71,6 +89,7 @@ class Lifecycle:
         is_backup: of a pair on one store.
         is_pair: it is one of a pair: each step of the HA state is a line in the log.
         now_ms: wall clock, ms since 1970.
+        on_step: called with each step of a pair's HA state, from the thread that made it.
 
     Attributes:
         state: what it does.
@@ -91,6 +110,7 @@ class Lifecycle:
         is_backup: bool = False,
         is_pair: bool = False,
         now_ms: Callable[[], int] = _no_clock,
+        on_step: Callable[[Step], object] = _not_told,
     ) -> None:
         self.ha_state = HaState.STOPPED
         self.ha_since_ms = 0
@@ -100,6 +120,7 @@ class Lifecycle:
         self.outage_ms = -1
         self._now_ms = now_ms
         self._level = logging.INFO if is_pair else logging.DEBUG
+        self._on_step = on_step if is_pair else _not_told
         self.state = ServerState.STOPPED
         self.failure: Exception | None = None
         self._is_a_backup = is_backup
@@ -167,6 +188,7 @@ class Lifecycle:
         self.ha_transitions += 1
         role = "backup" if self._is_a_backup else "primary"
         log.log(self._level, "%s: %s -> %s: %s", role, old.value, state.value, reason)
+        self._on_step(Step(state, self.ha_since_ms, reason))
 
     def starting(self) -> None:
         """start() was called: what an earlier run ended with counts no more."""
@@ -219,15 +241,23 @@ class Lifecycle:
             self.outage_ms = -1 if self.last_sign_ms is None else now_ms - self.last_sign_ms
         self._enter(HaState.ACTIVE, f"it serves, after {self.takeover_ms} ms of loading")
 
-    def stopping(self) -> None:
-        """stop() was called; clients that are there may stay until deactivated()."""
+    def stopping(self, reason: str = "it was told to stop") -> None:
+        """It stops, or waits again; clients that are there may stay until deactivated().
+
+        Args:
+            reason: why.
+        """
         self.state = ServerState.STOPPING
         if self.failure is None and self.ha_state is not HaState.FAILING_BACK:
-            self._enter(HaState.STOPPING, "it was told to stop")
+            self._enter(HaState.STOPPING, reason)
 
-    def failing_back(self) -> None:
-        """A primary has asked for its place back, and gets it: stopping() follows."""
-        self._enter(HaState.FAILING_BACK, "the primary asks for its place")
+    def failing_back(self, reason: str) -> None:
+        """A primary has asked for its place back, and gets it: stopping() follows.
+
+        Args:
+            reason: why.
+        """
+        self._enter(HaState.FAILING_BACK, reason)
 
     def deactivated(self) -> None:
         """Clients may not come or stay."""

@@ -15,6 +15,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol
 
+from broker.errors import BrokerError, ErrorCode
+
 if TYPE_CHECKING:
     from broker.options.file import Reloadable
     from broker.server.bridging import Bridging
@@ -76,17 +78,22 @@ class Reload:
             return
         try:
             self.apply()
-        except ValueError as error:
-            log.error("AMQ224069: configuration changed, reload failed, nothing changed: %s", error)
+        except BrokerError as error:
+            log.error(
+                "AMQ224069: configuration changed, reload failed, nothing changed: %s", error.text
+            )
 
     def apply(self) -> None:
         """Read the configuration and apply it.
 
         Raises:
-            ValueError: it is wrong, and nothing has changed.
+            BrokerError: it is wrong, and nothing has changed.
             JournalError: the storage has failed.
         """
-        found = self._source.read()
+        try:
+            found = self._source.read()
+        except ValueError as wrong:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, str(wrong)) from None
         log.info(
             "AMQ221056: Reloading configuration: security settings, address settings, addresses, "
             "queues, diverts, connectors, bridges"

@@ -2,9 +2,11 @@
 
     management's scaleDown ─▶ by_operator() ─┐
     <scale-down> of the configuration ───────┴─▶ at_stop() ─▶ ScaleDown with a target, or None
+    <scale-down> of a backup that has taken over ─▶ of_backup() ─▶ the same, at once
 
 An operator's choice is made while the broker is active, and refused at once if no node is reached.
-The policy chooses at the stop; if it finds no node, everything stays, and the report says why.
+The policy chooses at the stop; if it finds no node, everything stays, and the report says why. A
+backup serves then.
 
 Threads: the event loop's alone.
 """
@@ -18,6 +20,7 @@ from broker.errors import BrokerError
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Awaitable, Callable
 
     from broker.config.ha import ScaleDown as ScaleDownPolicy
     from broker.server.activation import Activation
@@ -44,6 +47,24 @@ class ScaleDownChoice:
         self._policy = policy
         self._told_to_end = told_to_end
         self._chosen: ScaleDown | None = None
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether everything goes elsewhere without an operator's word."""
+        return self._policy is not None
+
+    async def of_backup(
+        self, activation: Activation, restart: Callable[[str, ScaleDown], Awaitable[None]]
+    ) -> None:
+        """Hand to another node what a backup has taken over; then it waits again.
+
+        Args:
+            activation: of the broker, which is active.
+            restart: of the broker.
+        """
+        chosen = await self.at_stop(activation, is_active=True)
+        if chosen is not None:
+            await restart(f"what it has taken over goes to node {chosen.target_id}", chosen)
 
     async def by_operator(
         self, activation: Activation, connector: str | None, *, is_forced: bool = False

@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING, Final
 
 from broker.environment import Environment
 from broker.errors import BrokerError, ErrorCode
-from broker.notifications import NotificationType
 from broker.security.allow_all import AllowAll
 from broker.selector.filters import parse_filter
 from broker.server.activation import Activation
 from broker.server.clients import Clients
 from broker.server.colocation import Colocation
-from broker.server.failback import primary_asks
+from broker.server.failback import fail_back
 from broker.server.faults import exception_handler
 from broker.server.jms_bridges import JMSBridges
 from broker.server.lifecycle import Lifecycle, ServerState
 from broker.server.opening import open_when_free
 from broker.server.scale_down_choice import ScaleDownChoice
+from broker.server.steps import Steps
 from broker.server.web import start_web, stop_web
 from broker.storage.waiting import StartWait
 from journal.errors import JournalClosed, JournalError
@@ -120,8 +120,12 @@ class Broker:
         self.clock_ms = clock_ms = environment.clock.now_ms
         self.ids = environment.ids
         self.parse_filter: Callable[[str], Filter | None] = parse_filter
+        self._steps = Steps("backup" if options.is_backup else "primary")
         self.lifecycle = Lifecycle(
-            is_backup=options.is_backup, is_pair=options.shares_store, now_ms=clock_ms
+            is_backup=options.is_backup,
+            is_pair=options.shares_store,
+            now_ms=clock_ms,
+            on_step=self._steps.add,
         )
         self.on_active: Callable[[], object] = _nobody_is_told
         self.clients = Clients(options, self.lifecycle, environment.clock, self.ids)
@@ -147,7 +151,8 @@ class Broker:
         self._stop_lock = asyncio.Lock()
         self._later: asyncio.Task[None] | None = None
         self._failing_back: asyncio.Task[None] | None = None
-        self._gives_place = False
+        # A scale-down was not complete: what it has left is served.
+        self._has_rest = False
         self._activation: Activation | None = None
         self._is_guest = is_guest
         make = partial(Broker, environment=environment, open_stores=open_stores, is_guest=True)
@@ -262,7 +267,7 @@ class Broker:
             self.bridges, self.cluster = activation.active.bridges, activation.active.cluster
             await activation.serve()
         except BaseException:
-            await self._give_up()
+            await self._give_up(hands_over=self.options.failover_on_shutdown)
             raise
         log.info(
             "AMQ221007: Server is now active: %s, node %s, after %.1f s",
@@ -270,13 +275,16 @@ class Broker:
             self.node_id,
             clock.monotonic_s() - began_s,
         )
+        self._steps.tell(self.parts.notifications)
         ownership = self.ownership
-        if self.options.shares_store and ownership is not None:
-            self._tell_pair(NotificationType.NODE_ACTIVE, ownership.reason)
         if self.options.is_backup and self.options.allow_failback and ownership is not None:
-            self._failing_back = asyncio.create_task(self._fail_back(ownership))
-        if self.options.is_backup and self.options.configuration.cluster.scale_down_policy:
-            self._later = asyncio.create_task(self._scale_down_backup())
+            self._failing_back = asyncio.create_task(
+                fail_back(ownership, self.options.failback_delay, self._restart)
+            )
+        if self.options.is_backup and self.scale_down_choice.is_automatic and not self._has_rest:
+            self._later = asyncio.create_task(
+                self.scale_down_choice.of_backup(activation, self._restart)
+            )
         if self.colocation is not None:
             self.colocation.start(self.cluster)
         self.on_active()
@@ -346,7 +354,11 @@ class Broker:
             if self.lifecycle.state is ServerState.STOPPED:
                 return
             try:
-                await self._deactivate(await self._scale_down_target())
+                chosen = await self.scale_down_choice.at_stop(
+                    self._activation, is_active=self.is_active
+                )
+                hands_over = self.options.failover_on_shutdown
+                await self._deactivate("it was told to stop", chosen, hands_over=hands_over)
             finally:
                 await stop_web(self.web)
                 self.lifecycle.stopped()
@@ -381,52 +393,39 @@ class Broker:
         self._later = asyncio.create_task(stop())
         return target_id
 
-    async def _scale_down_target(self) -> ScaleDown | None:
-        return await self.scale_down_choice.at_stop(self._activation, is_active=self.is_active)
-
-    async def _scale_down_backup(self) -> None:
-        """A backup that has taken over hands everything to another node, and waits again."""
-        chosen = await self._scale_down_target()
-        if chosen is not None:
-            await self._restart(stays=self.options.restart_backup, scale_down=chosen)
-
-    async def _fail_back(self, ownership: Ownership) -> None:
-        """Give the place to a primary that asks for it, once."""
-        await primary_asks(ownership, self.options.failback_delay)
-        log.info("AMQ221008: primary server wants to restart, restarting server in backup")
-        await self._restart(gives_place=True, stays=self.options.restart_backup)
-
     async def _restart(
         self,
-        *,
-        gives_place: bool = False,
-        stays: bool = True,
+        reason: str,
         scale_down: ScaleDown | None = None,
+        *,
+        is_failback: bool = False,
+        hands_over: bool = True,
+        stays: bool | None = None,
     ) -> None:
         """Stop all but the web server, and be active once the lock is to be had again.
 
         Args:
-            gives_place: the other one of the pair is to take over, whatever failover-on-shutdown.
-            stays: if not, the broker has stopped for good when this returns.
+            reason: why it stops.
             scale_down: everything goes there before.
+            is_failback: the primary asks.
+            hands_over: another one of the pair may take over, whatever failover-on-shutdown.
+            stays: if not, the broker has stopped for good when this returns; None is as
+                restart-backup says.
         """
         async with self._stop_lock:
             if not self.is_active or self._told_to_stop.is_set():
                 return
-            if gives_place:
-                self.lifecycle.failing_back()
-                self._tell_pair(NotificationType.NODE_FAILING_BACK, "it gives its place")
-            self._gives_place = gives_place
+            if is_failback:
+                self.lifecycle.failing_back(reason)
             try:
-                await self._deactivate(scale_down)
+                await self._deactivate(reason, scale_down, hands_over=hands_over)
             except JournalError as error:
                 self._storage_failed(error)
                 return
-            finally:
-                self._gives_place = False
+            self._has_rest = scale_down is not None and not scale_down.report.is_complete
             if self._told_to_stop.is_set():
                 return
-            if not stays:
+            if not (self.options.restart_backup if stays is None else stays):
                 await stop_web(self.web)
                 self.lifecycle.stopped()
                 self._failed.set()
@@ -442,26 +441,32 @@ class Broker:
         async def give() -> None:
             # Who asked gets the answer first.
             await asyncio.sleep(_ANSWER_S)
-            await self._restart(gives_place=True, stays=False)
+            await self._restart("it was told to give its place (forceFailover)", stays=False)
 
         self._later = asyncio.create_task(give())
 
-    def _tell_pair(self, kind: NotificationType, reason: str) -> None:
-        self.parts.notifications.node(
-            kind, "backup" if self.options.is_backup else "primary", reason
-        )
+    async def _deactivate(
+        self, reason: str, scale_down: ScaleDown | None, *, hands_over: bool
+    ) -> None:
+        """Undo step two, whatever of it was done.
 
-    async def _deactivate(self, scale_down: ScaleDown | None = None) -> None:
-        """Undo step two, whatever of it was done; `scale_down` moves everything before."""
+        Args:
+            reason: why it stops.
+            scale_down: everything goes there before; None keeps it here.
+            hands_over: another one of the pair may take over, unless nothing is left.
+        """
         failing_back, self._failing_back = self._failing_back, None
         if failing_back is not None and failing_back is not asyncio.current_task():
             failing_back.cancel()
-        self.lifecycle.stopping()
+        self.lifecycle.stopping(reason)
+        if self.is_active:
+            self._steps.tell(self.parts.notifications)
         if self.colocation is not None:
             await self.colocation.stop()
         if self._activation is not None:
             await self._activation.leave((self._failed, self._disconnects), scale_down)
-        await self._give_up()
+        is_empty = scale_down is not None and scale_down.report.is_complete
+        await self._give_up(hands_over=hands_over and not is_empty)
 
     def stop_waiting(self) -> None:
         """Let a stop, under way or to come, wait for no client (graceful-shutdown-enabled).
@@ -473,12 +478,11 @@ class Broker:
         if self.colocation is not None:
             self.colocation.stop_waiting()
 
-    async def _give_up(self) -> None:
-        """Close what step two opened, as far as it came."""
+    async def _give_up(self, *, hands_over: bool) -> None:
+        """Close what step two opened, as far as it came; `hands_over` as of _deactivate()."""
         activation, self._activation = self._activation, None
         if activation is not None:
-            is_final = not self.options.failover_on_shutdown and not self._gives_place
-            await activation.close(is_final=is_final)
+            await activation.close(is_final=not hands_over)
 
     # --- the configuration --------------------------------------------------------------------
 
@@ -492,7 +496,4 @@ class Broker:
             raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker has no configuration file")
         if self._activation is None or self._activation.reload is None:
             raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker is not active")
-        try:
-            self._activation.reload.apply()
-        except ValueError as error:
-            raise BrokerError(ErrorCode.ILLEGAL_STATE, str(error)) from None
+        self._activation.reload.apply()

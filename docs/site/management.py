@@ -112,8 +112,7 @@ def notifications() -> str:
                 "Messages to `<management-notification-address>` (`activemq.notifications`). Each "
                 "has `_AMQ_NotifType`, the name below, and `_AMQ_NotifTimestamp`, milliseconds "
                 "since 1970. [The guide](../guide/management.md) says which need a plugin. "
-                "`GROUP_OWNER`, `NODE_ACTIVE`, `NODE_FAILING_BACK` and `MESSAGES_STRANDED` are "
-                "ours.\n"
+                "`GROUP_OWNER`, `NODE_…` and `MESSAGES_STRANDED` are ours.\n"
             ),
             table(("notification", "properties"), rows),
         ]

@@ -1,17 +1,23 @@
 """A node of a cluster stops for good: all it has is in another one then, once."""
 
+import asyncio
+import contextlib
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from broker.client import AckMode
 from broker.client.errors import BrokerRefused
-from broker.config.ha import PrimaryOnly, ScaleDown
+from broker.config.ha import PrimaryOnly, ScaleDown, SharedStoreBackup
 from broker.errors import BrokerError
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
 from broker.server import scale_down
+from broker.server.lifecycle import HaState
 from broker.server.scale_down_messages import ScaleDownMessages
+from broker.server.server import Broker
+from journal.errors import JournalClosed
 from tests.broker.bridges.two_brokers import send, session_of, take
 from tests.broker.cluster.mesh import (
     Mesh,
@@ -283,6 +289,71 @@ async def test_what_has_begun_goes_on_to_the_same_node_or_by_force(tmp_path, mon
         assert report.target == target
         assert waiting(cluster.nodes[3 - first], "q") == 0
         assert await take(cluster.nodes[first], "q", 20) == [str(one) for one in range(20)]
+
+
+@contextlib.asynccontextmanager
+async def backup_of(cluster, folder, *, failover=False):
+    """Stop node 0 as if it had failed; a backup of it in this process, which scales down."""
+    options = cluster.options(0)
+    backup = SharedStoreBackup(scale_down=ScaleDown(discovery_group_ref=None))
+    configuration = options.configuration
+    made = Broker(
+        replace(
+            options,
+            store=replace(options.store, lock_timeout_ms=-1),
+            shares_store=True,
+            is_backup=True,
+            failover_on_shutdown=failover,
+            configuration=replace(
+                configuration, cluster=replace(configuration.cluster, ha_policy=backup)
+            ),
+        )
+    )
+    await cluster.stop(0)
+    state = folder / "0/journal/server.lock"
+    state.write_bytes(b"L" + state.read_bytes()[1:])
+    starting = asyncio.ensure_future(made.start())
+    try:
+        yield made, state
+    finally:
+        await made.stop()
+        with contextlib.suppress(JournalClosed):
+            await starting
+
+
+@pytest.mark.parametrize("failover", [True, False])
+@asynchronous
+async def test_a_backup_that_has_taken_over_hands_everything_on_and_waits(tmp_path, failover):
+    cluster = mesh(2, tmp_path, each={})
+    async with cluster.serving() as nodes:
+        await send(nodes[0], "q", *map(str, range(20)))
+        async with backup_of(cluster, tmp_path, failover=failover) as (backup, state):
+            await until(lambda: waiting(nodes[1], "q") == 20)
+            await until(lambda: backup.lifecycle.ha_state is HaState.WAITING)
+
+            assert state.read_bytes()[:1] == b"P"
+            assert backup.scale_down_choice.report.is_complete
+        assert await take(nodes[1], "q", 20) == [str(one) for one in range(20)]
+        # Waiting, activating, active, stopping, waiting, and the stop: once.
+        assert backup.lifecycle.ha_transitions == 7
+
+
+@asynchronous
+async def test_a_backup_serves_what_the_other_node_does_not_take(tmp_path, monkeypatch):
+    monkeypatch.setattr(scale_down, "RETRY_S", 0.1)
+    monkeypatch.setattr(scale_down, "_RETRY_AGAIN_S", 0.05)
+    cluster = mesh(2, tmp_path, each={1: {"address_settings": STRICT}})
+    async with cluster.serving() as nodes:
+        async with session_of(nodes[0]) as session:
+            await session.create_queue("e", "e", routing_type=RoutingType.ANYCAST)
+        await send(nodes[0], "e", "not taken")
+        async with backup_of(cluster, tmp_path) as (backup, state):
+            await until(lambda: backup.lifecycle.ha_transitions == 7)
+            await until(lambda: backup.is_active)
+
+            assert backup.scale_down_choice.report.left == {"e": 1}
+            assert state.read_bytes()[:1] == b"L"
+            assert await take(backup, "e", 1) == ["not taken"]
 
 
 @pytest.mark.soak
