@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.config.document import Element
+    from broker.config.transport import TransportConfig
 
 __all__ = [
     "Colocated",
@@ -65,6 +66,8 @@ class ScaleDown:
     """Cluster connection that finds the target; the first one without."""
     commit_interval: int = element("commit-interval", minus_one_or_more_than(INT, 0), -1)
     """Read, and not needed: each message leaves as soon as the target has it."""
+    # In place of the elements: of a colocated backup, the node in whose process it runs.
+    target: TransportConfig | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.config.errors import ConfigError
-from broker.config.ha import Colocated, SharedStoreBackup
+from broker.config.ha import Colocated
 from broker.config.transport import PORT_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker.config.cluster import ClusterConfig
     from broker.config.cluster_connections import ClusterConnection
+    from broker.config.ha import ReplicationBackup, SharedStoreBackup
     from broker.config.load import BrokerConfig
     from broker.config.transport import TransportConfig
     from broker.protocols.peer import WantedBackup
@@ -98,12 +101,6 @@ def check_colocated(config: BrokerConfig) -> None:
         raise ConfigError(
             f"<request-backup> of {_NAME} needs a <cluster-connection>: nodes of it are asked"
         )
-    backup = policy.backup
-    if isinstance(backup, SharedStoreBackup) and backup.scale_down and backup.scale_down.enabled:
-        raise ConfigError(
-            f"<scale-down> in the <backup> of {_NAME}: a backup that has taken over serves in this "
-            "process, and keeps its messages. Remove it"
-        )
     _warn_of_moved(config.cluster, policy)
 
 
@@ -171,7 +168,7 @@ def backup_configuration(
                 _with_host(one, by_name.get(one.connector_ref))
                 for one in cluster.cluster_connections
             ),
-            ha_policy=policy.backup,
+            ha_policy=_scaling_down(policy.backup, cluster.cluster_connections, by_name),
         ),
     )
 
@@ -194,3 +191,17 @@ def _with_host(connection: ClusterConnection, host: TransportConfig | None) -> C
     if host is None:
         return connection
     return replace(connection, members=(*connection.members, host))
+
+
+def _scaling_down(
+    policy: SharedStoreBackup | ReplicationBackup,
+    connections: tuple[ClusterConnection, ...],
+    by_name: Mapping[str, TransportConfig],
+) -> SharedStoreBackup | ReplicationBackup:
+    """Let a backup hand everything to the node whose process it runs in, as in Artemis."""
+    found = policy.scale_down
+    if found is None:
+        return policy
+    own = (one for one in connections if found.cluster_name in (None, one.name))
+    host = next((by_name.get(one.connector_ref) for one in own), None)
+    return replace(policy, scale_down=replace(found, target=host))

@@ -130,6 +130,7 @@ class ScaleDown:
         cluster_password: str,
     ) -> None:
         self._config = config
+        self._fixed = None if config.target is None else transport_of(config.target)
         self._parts = parts
         self._bridging = bridging
         self._cluster = cluster
@@ -231,8 +232,8 @@ class ScaleDown:
         begun = self._begun.names()
         if begun and not is_forced:
             others = [one for one in others if one.node_id in begun]
-        if connector is not None:
-            place = self._connector(connector)
+        place = self._connector(connector) if connector is not None else self._fixed
+        if place is not None:
             others = [one for one in others if _is_at(one, (place,))]
         else:
             group = config.group_name

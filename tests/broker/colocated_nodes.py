@@ -32,15 +32,15 @@ XML = """<core>
 <request-backup>true</request-backup>
 <backup-request-retry-interval>200</backup-request-retry-interval>
 <backup-port-offset>{offset}</backup-port-offset>
-<excludes>{refs}</excludes>
+<excludes>{refs}</excludes>{more}
 </colocated></shared-store></ha-policy>
 <addresses><address name="q"><anycast><queue name="q"/></anycast></address></addresses>
 </core>
 """
 
 
-def node_in(folder, port, others, offset):
-    """A node, not started, that names others by their ports."""
+def node_in(folder, port, others, offset, more=""):
+    """A node, not started, that names others by their ports; `more` is of its policy."""
     (folder / "etc").mkdir(parents=True)
     text = XML.format(
         name=folder.name,
@@ -50,6 +50,7 @@ def node_in(folder, port, others, offset):
         ),
         refs="".join(f"<connector-ref>to{one}</connector-ref>" for one in others),
         offset=offset,
+        more=more,
     )
     (folder / "etc/broker.xml").write_text(text)
     return Node(folder, port, offset)

@@ -55,3 +55,34 @@ def test_a_backup_in_the_other_process_serves_until_the_primary_is_back(nodes):
     assert second.end() == 0
     # With its host it has stopped in good order, so the other one does not take over.
     assert (first.data / "journal/server.lock").read_bytes()[:1] == b"P"
+
+
+def test_a_backup_hands_everything_to_the_node_whose_process_it_runs_in(tmp_path):
+    more = "<backup><scale-down/></backup>"
+    (one, other), offset = free_ports(2)
+    first = node_in(tmp_path / "first", one, [other], offset, more)
+    second = node_in(tmp_path / "second", other, [one], offset, more)
+    try:
+        first.start()
+        first.says("no backup yet")
+        second.start()
+        first.says("runs the backup of this one")
+        second.says("runs the backup of this one")
+        exchange(first.port, send=["1", "2"])
+
+        first.end(signal.SIGKILL)
+
+        second.says("AMQ221063: scale-down is complete: 2 messages")
+        second.says("backup: stopping -> waiting")
+        assert exchange(second.port, send=["3"], receive=3) == ["1", "2", "3"]
+        assert (first.data / "journal/server.lock").read_bytes()[:1] == b"P"
+
+        # Its primary comes back to an empty store, and has that backup.
+        first.start()
+        first.serves()
+        first.says("runs the backup of this one")
+        assert first.end() == 0
+        assert second.end() == 0
+    finally:
+        first.ensure_ended()
+        second.ensure_ended()

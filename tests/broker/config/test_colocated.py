@@ -79,7 +79,7 @@ DATABASE = """<store><database-store>
 <jdbc-connection-url>sqlite:///broker.db</jdbc-connection-url></database-store></store>"""
 ASKS = f"<request-backup>true</request-backup>{EXCLUDES}"
 LOCK = "<node-manager-lock-directory>lock</node-manager-lock-directory>"
-SCALE_DOWN = "<backup><scale-down/></backup>"
+SCALE_DOWN = "<backup><scale-down><group-name>g</group-name></scale-down></backup>"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,6 @@ SCALE_DOWN = "<backup><scale-down/></backup>"
         ("", {"more": "<persistence-enabled>false</persistence-enabled>"}, "in a folder"),
         (ASKS, {"more": LOCK}, "<node-manager-lock-directory> with <request-backup>"),
         ("<request-backup>true</request-backup>", {"cluster": ""}, "needs a <cluster-connection>"),
-        (SCALE_DOWN, {}, "<scale-down> in the <backup>"),
     ],
 )
 def test_what_cannot_work_is_refused(read, colocated, how, words):
@@ -123,6 +122,16 @@ def test_a_connector_of_another_node_that_would_move_is_warned_of(read, caplog):
         caplog.clear()
         broker_options(read(EXCLUDES))
     assert "excludes" not in caplog.text
+
+
+def test_a_backup_scales_down_to_the_node_whose_process_it_runs_in(read):
+    config = read(f"{EXCLUDES}{SCALE_DOWN}")
+
+    backup = backup_configuration(config, config.cluster.ha_policy, 1, OTHER)
+
+    assert backup.cluster.scale_down_policy.target == config.cluster.connectors[0]
+    # The node itself does not scale down.
+    assert config.cluster.scale_down_policy is None
 
 
 @pytest.mark.parametrize("number", [1, 3])
