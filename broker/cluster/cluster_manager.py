@@ -122,6 +122,20 @@ class ClusterManager:
             found = next(iter(self.topologies.values()), self._alone)
         return found
 
+    def has_gone_elsewhere(self, node_id: str) -> bool:
+        """Whether a node that is there now, and not this one, has got all of a node's messages.
+
+        Args:
+            node_id: of a node that may have scaled down.
+        """
+        for connection in self.connections.values():
+            peer, topology = connection.peers.get(node_id), connection.topology
+            target = None if peer is None else peer.scaled_down_to
+            others = (one.node_id for one in topology.members if one.node_id != topology.node_id)
+            if target is not None and target in others:
+                return True
+        return False
+
     async def start(self) -> None:
         """Start what is configured."""
         if self._config.cluster_connections and self._has_default_credentials:

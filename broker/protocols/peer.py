@@ -286,6 +286,17 @@ class Sessions(Protocol):
     def is_peer(self, user: str, password: str, remote: str) -> bool:
         """Whether another broker shows the credentials of the cluster; wrong ones are told of."""
 
+    def may_come(self, node_id: str | None) -> bool:
+        """Whether a client that was connected to a node may go on here, as in Artemis.
+
+        A node that hands its messages to another one when it stops for good takes clients of those
+        that have done so to it, and of no others. Where a node's messages are known to have gone
+        to a third one, its clients are to go there.
+
+        Args:
+            node_id: None where the client does not know it.
+        """
+
     def scaled_down(self, node_id: str) -> None:
         """All messages of that node are here now."""
 

@@ -99,6 +99,7 @@ class Clients:
         self._lifecycle = lifecycle
         self.clock = clock
         self.ids = ids
+        self._scales_down = options.configuration.cluster.scale_down_policy is not None
         self._cluster_user = options.configuration.security.cluster_user
         self._producer_numbers = itertools.count(1)
 
@@ -155,6 +156,14 @@ class Clients:
             return False
         # A client of another name is not a broker, whatever it may do.
         return name == self._cluster_user
+
+    def may_come(self, node_id: str | None) -> bool:
+        """Whether a client of a node may go on here: see `protocols.peer.Sessions`."""
+        if node_id in (None, self.node_id):
+            return True
+        if self._scales_down and not self.maker.has_scaled_down(node_id):
+            return False
+        return not self.cluster.has_gone_elsewhere(node_id)
 
     def scaled_down(self, node_id: str) -> None:
         """All messages of that node are here now; known over restarts."""

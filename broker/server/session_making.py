@@ -126,4 +126,12 @@ class SessionMaker:
 
     def remember_scaled_down(self, node_id: str) -> None:
         """Keep that all messages of a node are here now, over restarts."""
-        KeptNames(self._parts.postoffice.duplicates, SCALED_DOWN_NODES).add(node_id)
+        self._scaled_down.add(node_id)
+
+    def has_scaled_down(self, node_id: str) -> bool:
+        """Whether all messages of a node are here, since it stopped for good."""
+        return node_id in self._scaled_down
+
+    @property
+    def _scaled_down(self) -> KeptNames:
+        return KeptNames(self._parts.postoffice.duplicates, SCALED_DOWN_NODES)

@@ -152,6 +152,10 @@ class AsyncConnection:
     def _use(self, connector: TransportConfiguration, driver: Driver, link: Link) -> None:
         if connector != self.connector:
             self._former, self.connector = self.connector, connector
+        member = self.client.topology.member_at(connector)
+        if member is not None:
+            # Another node may have taken over: it has a backup of its own.
+            self._node_id = member.node_id
         self._driver, self._link = driver, link
         driver.on_lost = self._lost
         if link.is_lost:
@@ -191,7 +195,9 @@ class AsyncConnection:
         connector = packet.target_connector
         is_redirect = packet.reason == DisconnectReason.REDIRECT and connector is not None
         if not is_redirect:
-            self._preferred = connector
+            # One that scales down names the node that has its messages then.
+            member = self.client.topology.member(packet.target_node_id or "")
+            self._preferred = connector if member is None else connector or member.primary
         elif self.follows_redirects and connector is not None:
             self._preferred = connector
             self._redirect_count += 1

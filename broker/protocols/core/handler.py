@@ -212,12 +212,8 @@ class CoreConnection:
         elif isinstance(packet, connections.ReattachSession):
             self._reattach(packet)
         elif isinstance(packet, connections.CheckForFailover):
-            is_ours = packet.node_id in (None, self._sessions.node_id)
-            # No node was scaled down to this one: a client of another node may come as well.
-            self._send(
-                connections.SESSION_CHANNEL,
-                connections.CheckForFailoverReply(is_ours or packet.node_id is not None),
-            )
+            may_come = self._sessions.may_come(packet.node_id)
+            self._send(connections.SESSION_CHANNEL, connections.CheckForFailoverReply(may_come))
 
     def _create_session(self, packet: connections.CreateSession) -> None:
         if packet.version not in versions.COMPATIBLE_VERSIONS or (
