@@ -51,7 +51,7 @@ class ClientOptions:
         max_retry_interval: but never longer.
         reconnect_attempts: rounds after a lost connection; -1 for ever.
         initial_connect_attempts: rounds at first; -1 for ever.
-        failover_attempts: rounds over the other members of the cluster after these.
+        failover_attempts: rounds over the other members of the cluster after these; -1 for ever.
         use_topology: whether connections are spread over the cluster's members, once known.
         balancing_policy: Artemis's class name, or `package.module:Class`; `balancing.py`.
         refresh_timeout: silence after which discovery gives a broker up.

@@ -333,12 +333,15 @@ class AsyncConnection:
         if self._checking is not None:
             self._checking.cancel()
         self._ready.clear()
-        self.on_failure(reason)
-        attempts = self._reconnect_attempts
-        if self._is_killed or (attempts == 0 and self.options.failover_attempts == 0):
-            self._end(reason)
-        else:
-            self._spawn(self._reconnect(reason))
+        try:
+            self.on_failure(reason)
+        finally:
+            # Whatever the application's code raises, its sessions go on.
+            attempts = self._reconnect_attempts
+            if self._is_killed or (attempts == 0 and self.options.failover_attempts == 0):
+                self._end(reason)
+            else:
+                self._spawn(self._reconnect(reason))
 
     @property
     def _reconnect_attempts(self) -> int:
@@ -356,24 +359,20 @@ class AsyncConnection:
         self.on_ended(error)
 
     async def _reconnect(self, reason: ClientError) -> None:
-        rounds = self._reconnect_attempts
-        attempt = 0
         refusal = ""
-        while attempt < rounds or rounds == -1:
-            for connector in self._candidates():
-                error = await self._reconnect_to(connector)
-                if error is None:
-                    return
-                refusal = f"; the last one: {error}"
-            await asyncio.sleep(self.options.retry_delay_s(attempt))
-            attempt += 1
-        for attempt in range(self.options.failover_attempts):
-            for connector in self._others():
-                error = await self._reconnect_to(connector)
-                if error is None:
-                    return
-                refusal = f"; the last one: {error}"
-            await asyncio.sleep(self.options.retry_delay_s(attempt))
+        for rounds, places in (
+            (self._reconnect_attempts, self._candidates),
+            (self.options.failover_attempts, self._others),
+        ):
+            attempt = 0
+            while attempt < rounds or rounds == -1:
+                for connector in places():
+                    error = await self._reconnect_to(connector)
+                    if error is None:
+                        return
+                    refusal = f"; the last one: {error}"
+                await asyncio.sleep(self.options.retry_delay_s(attempt))
+                attempt += 1
         self._end(NotConnected(f"no attempt is left: {reason}{refusal}"))
 
     def _candidates(self) -> list[TransportConfiguration]:

@@ -11,6 +11,8 @@ from broker.client.blocks import Block
 from broker.client.session_state import AckMode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.client.aio.connection import AsyncConnection
     from broker.client.balancing import BalancingPolicy
     from broker.client.options import ClientOptions, ClientSettings
@@ -53,6 +55,11 @@ class Client(Block):
         """What the URI and the arguments say."""
         return self._client.options
 
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """Those that were opened and are not closed, the oldest first."""
+        return tuple(Connection(self._runner, one) for one in self._client.connections)
+
     def session(
         self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: Unpack[ClientSettings]
     ) -> Session:
@@ -90,7 +97,11 @@ class Client(Block):
 
 
 class Connection(Block):
-    """One TCP connection, and whatever replaces it. Made by `Client.connect()`."""
+    """One TCP connection, and whatever replaces it. Made by `Client.connect()`.
+
+    What happens to it is told to functions that are set here. They are called in the client's own
+    thread, so they must not call what waits: set an event, or put a note into a queue.
+    """
 
     def __init__(self, runner: Runner, connection: AsyncConnection) -> None:
         self._runner = runner
@@ -105,6 +116,38 @@ class Connection(Block):
     def port(self) -> int:
         """The port of the broker that it leads to."""
         return self._connection.connector.port
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether its sessions work now."""
+        return self._connection.is_connected
+
+    @property
+    def on_failure(self) -> Callable[[Exception], None]:
+        """Called with the error when the connection is lost, before anything is tried."""
+        return self._connection.on_failure
+
+    @on_failure.setter
+    def on_failure(self, call: Callable[[Exception], None]) -> None:
+        self._connection.on_failure = call
+
+    @property
+    def on_reconnected(self) -> Callable[[], None]:
+        """Called when its sessions work again."""
+        return self._connection.on_reconnected
+
+    @on_reconnected.setter
+    def on_reconnected(self, call: Callable[[], None]) -> None:
+        self._connection.on_reconnected = call
+
+    @property
+    def on_ended(self) -> Callable[[Exception], None]:
+        """Called with the error when no attempt is left."""
+        return self._connection.on_ended
+
+    @on_ended.setter
+    def on_ended(self, call: Callable[[Exception], None]) -> None:
+        self._connection.on_ended = call
 
     def session(
         self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: Unpack[ClientSettings]

@@ -2,13 +2,18 @@
 
 import asyncio
 import contextlib
+import dataclasses
+import queue
+import re
+import threading
+from pathlib import Path
 
 import pytest
 
 from broker.client import AckMode
 from broker.client.aio import AsyncClient
 from broker.client.blocking import Client
-from broker.client.errors import BrokerRefused, ClientError
+from broker.client.errors import BrokerRefused, CallInterrupted, ClientError
 from broker.config import BrokerConfig
 from broker.config.cluster import ClusterConfig, ClusterConnection
 from broker.config.cluster_connections import StaticConnectors
@@ -19,10 +24,13 @@ from broker.options import BrokerOptions
 from broker.server.server import Broker
 from broker.transport.acceptor import AcceptorOptions
 from jdbcstore.options import DatabaseStoreOptions
+from tests.broker.bridges.two_brokers import until
 from tests.interop.asynchronous import asynchronous
+from tests.pages import fences
 from tests.servers import free_port
 
 WAIT_S = 60
+GUIDE = Path(__file__).resolve().parents[3] / "docs/guide/failover.md"
 UNKNOWN = (ErrorCode.TRANSACTION_OUTCOME_UNKNOWN, ErrorCode.TRANSACTION_ROLLED_BACK)
 
 
@@ -236,3 +244,146 @@ async def test_a_blocking_client_goes_over(tmp_path):
                 return [consumer.receive(WAIT_S).text for _ in range(2)]
 
         assert await asyncio.to_thread(go_on) == ["before", "after"]
+
+
+@asynchronous
+async def test_a_blocking_client_is_told_of_each_step(tmp_path):
+    async with running(tmp_path) as pair:
+        told = queue.Queue()
+
+        def begin():
+            client = Client(pair.uri)
+            client.session()
+            (connection,) = client.connections
+            connection.on_failure = lambda error: told.put(("lost", error))
+            connection.on_reconnected = lambda: told.put(("back", connection.port))
+            connection.on_ended = lambda error: told.put(("ended", error))
+            return client
+
+        client = await asyncio.to_thread(begin)
+        await pair.fail_over()
+        first, error = await asyncio.to_thread(told.get, timeout=WAIT_S)
+        second = await asyncio.to_thread(told.get, timeout=WAIT_S)
+
+        assert first == "lost"
+        assert isinstance(error, ClientError)
+        assert second == ("back", pair.ports[1])
+        assert client.connections[0].is_connected
+        await asyncio.to_thread(client.close)
+        # A close is no end that was not wanted.
+        assert told.empty()
+
+
+@asynchronous
+async def test_a_blocking_client_is_told_when_no_attempt_is_left(tmp_path):
+    async with running(tmp_path) as pair:
+        told = queue.Queue()
+
+        def begin():
+            client = Client(pair.uri.replace("reconnectAttempts=-1", "reconnectAttempts=0"))
+            connection = client.connect()
+            connection.on_failure = connection.on_ended = told.put
+            return client
+
+        client = await asyncio.to_thread(begin)
+        await pair.fail_over()
+
+        for _ in range(2):
+            assert isinstance(await asyncio.to_thread(told.get, timeout=WAIT_S), ClientError)
+        await asyncio.to_thread(client.close)
+
+
+@asynchronous
+async def test_what_an_application_raises_when_it_is_told_holds_nothing_up(tmp_path, monkeypatch):
+    async with running(tmp_path) as pair, AsyncClient(pair.uri) as client:
+        session = await client.session()
+        await session.create_queue("q")
+        raised = []
+        monkeypatch.setattr(
+            asyncio.get_running_loop(),
+            "call_exception_handler",
+            lambda context: raised.append(context["exception"]),
+        )
+        error = RuntimeError("of the application")
+
+        def fail(reason):
+            raise error
+
+        client.connections[0].on_failure = fail
+        await pair.fail_over()
+
+        await session.producer("q").send("arrives")
+        assert raised == [error]
+
+
+@asynchronous
+async def test_a_temporary_queue_is_there_again_and_ends_with_its_client(tmp_path):
+    async with running(tmp_path) as pair, AsyncClient(pair.uri) as other:
+        async with AsyncClient(pair.uri) as client:
+            session = await client.session()
+            await session.create_queue("answers", temporary=True, durable=False)
+            consumer = await session.consumer("answers")
+            sending = await other.session()
+            back = [asyncio.Event(), asyncio.Event()]
+            for one, event in zip((client, other), back, strict=True):
+                one.connections[0].on_reconnected = event.set
+
+            await pair.fail_over()
+            for event in back:
+                await asyncio.wait_for(event.wait(), WAIT_S)
+
+            await sending.producer("answers").send("an answer")
+            assert (await consumer.receive(WAIT_S)).text == "an answer"
+            assert (await sending.query_queue("answers")).temporary
+        async with asyncio.timeout(WAIT_S):
+            while (await sending.query_queue("answers")).exists:  # noqa: ASYNC110 - of the broker.
+                await asyncio.sleep(0.01)
+
+
+@asynchronous
+async def test_a_call_waits_for_another_broker_no_longer_than_its_timeout(tmp_path):
+    async with running(tmp_path) as pair:
+        # One that does not come: the backup knows that the primary was stopped in good order.
+        pair.primary.options = dataclasses.replace(pair.primary.options, failover_on_shutdown=False)
+        async with AsyncClient(f"{pair.uri}&callFailoverTimeout=50") as client:
+            session = await client.session()
+            await session.create_queue("q")
+            lost = asyncio.Event()
+            client.connections[0].on_failure = lambda error: lost.set()
+            await pair.primary.stop()
+            await asyncio.wait_for(lost.wait(), WAIT_S)
+
+            with pytest.raises(CallInterrupted, match="did not come back in time"):
+                await session.producer("q").send("nowhere")
+
+            # The connection goes on to be tried.
+            back = asyncio.Event()
+            client.connections[0].on_reconnected = back.set
+            await pair.primary.start()
+            await asyncio.wait_for(back.wait(), WAIT_S)
+            await session.producer("q").send("arrives")
+
+
+@asynchronous
+async def test_the_program_of_the_guide_is_told_of_a_failover(tmp_path, capsys):
+    (program,) = [one for one in fences(GUIDE) if one.language == "python"]
+    text = "\n".join(program.lines)
+    async with running(tmp_path) as pair:
+        for name, port in zip("ab", pair.ports, strict=True):
+            text = text.replace(f"{name}:61616", f"127.0.0.1:{port}")
+        stop = threading.Event()
+
+        def run():
+            exec(text, {"work": lambda session: stop.wait(WAIT_S)})
+
+        program = asyncio.ensure_future(asyncio.to_thread(run))
+        await until(lambda: pair.primary.clients.sessions)
+
+        await pair.fail_over()
+
+        await until(lambda: pair.backup.clients.sessions)
+        stop.set()
+        await program
+    assert re.fullmatch(r"lost: .*\nback at 127.0.0.1\n", capsys.readouterr().out), (
+        "as the comments say"
+    )
