@@ -115,9 +115,9 @@ def message(number: int) -> Message:
     )
 
 
-async def fill(folder: Path, count: int) -> None:
-    """Store messages for one queue, without sending them."""
-    broker = Broker(options_of(folder))
+async def fill(place: Path | BrokerOptions, count: int) -> None:
+    """Store messages for one queue, without sending them, in a folder or as options say."""
+    broker = Broker(place if isinstance(place, BrokerOptions) else options_of(place))
     await broker.start()
     queue = broker.parts.administration.create_queue(
         QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)

@@ -25,7 +25,12 @@ ALONE = {
     ),
     "bench_broker_loop --rounds 2": r"durable +\d+\.\d+ +\d+\.\d+",
     "bench_broker_start --messages 500 --sent 500 --paged 500 --rounds 1": r"500 +\d+\.\d+ s",
-    "bench_failover --messages 500 --rounds 1 --waits 1": r"ours +outage +\d+\.\d+ s",
+    "bench_failover --messages 500 --rounds 1 --waits 1": (
+        r"ours +outage +\d+\.\d+ s, p99 .*\nclaim: p99 within 2 s: "
+    ),
+    "bench_failover --store sqlite --lease 1000 --messages 500 --rounds 1 --waits 1": (
+        r"ours +outage +\d+\.\d+ s, p99 .*\nclaim: p99 within the lease of 1 s and 2 s: "
+    ),
     "bench_selectors --messages 500 --consumers 10 --rounds 1 --no-artemis": r" 10 +\d+\.\d+ ",
     "compare --quick --rounds 1 --seconds 0.1 --only asyncio": r"ours .* / limit ",
 }
