@@ -270,7 +270,7 @@ async def test_a_blocking_client_is_told_of_each_step(tmp_path):
         assert second == ("back", pair.ports[1])
         assert client.connections[0].is_connected
         await asyncio.to_thread(client.close)
-        # A close is no end that was not wanted.
+        # An application that closes is not told of it.
         assert told.empty()
 
 
