@@ -94,7 +94,7 @@ def test_a_backup_hands_all_that_the_primary_had_to_another_node_and_waits(
     again.serves()
     exchange(first, send=["new"])
     assert exchange(first, receive=1) == ["new"]
-    assert again.end() == 0
     assert backup.log.read_text().count("waiting -> activating") == 1
+    assert again.end() == 0
     assert backup.end() == 0
     assert target.end() == 0
