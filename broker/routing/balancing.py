@@ -4,7 +4,8 @@ The rules are those of Artemis (BindingsImpl.getNextBinding), by the mode of the
 
     STRICT                     each connected binding in turn, whether it has consumers or not
     ON_DEMAND                  each connected binding in turn that has a consumer for the message;
-                               where none has, a queue of this broker, else the first that takes it
+                               where none has, a queue of this broker, else the first connected
+                               one that takes it, else the first
     OFF, OFF_WITH_REDISTRIBUTION
                                bindings of this broker alone, but for multicast subscriptions
 
@@ -49,11 +50,14 @@ def choose(
             continue
         if binding.is_reached and (mode is _STRICT or binding.has_consumer_for(message)):
             return position
-        if fallback is None or (
-            mode is not _STRICT and binding.distance == 0 and bindings[fallback].distance
-        ):
+        if fallback is None or _rank(binding) > _rank(bindings[fallback]):
             fallback = position
     return fallback
+
+
+def _rank(binding: Binding) -> int:
+    """Say how near one without a consumer is: here 2, reached 1, else 0."""
+    return binding.is_reached + (binding.distance == 0)
 
 
 def redistribution_target(

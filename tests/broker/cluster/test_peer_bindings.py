@@ -263,6 +263,18 @@ def test_turns_by_mode(mode, x, expected):
     assert found == expected
 
 
+@pytest.mark.parametrize("mode", ["ON_DEMAND", "STRICT"])
+def test_without_a_consumer_a_node_that_is_reached_comes_before_one_that_is_not(mode):
+    some = bindings(Known(MessageLoadBalancing[mode]), [], [], [])
+    some[0].is_connected = some[2].is_connected = False
+
+    found = [choose(some, first, message(), MessageLoadBalancing[mode]) for first in range(3)]
+
+    assert found == [1, 1, 1]
+    some[1].is_connected = False
+    assert choose(some, 2, message(), MessageLoadBalancing[mode]) == 2
+
+
 def test_a_message_stays_where_no_connected_consumer_wants_it():
     some = bindings(Known(), ["x = 1"], ["x = 2"])
     assert redistribution_target(some, 0, message(2)) == 1
