@@ -162,8 +162,8 @@ class DemandListener(Protocol):
     def queue_added(self, queue: Queue) -> None:
         """A queue was made."""
 
-    def queue_removed(self, name: str) -> None:
-        """A queue was deleted."""
+    def queue_removed(self, binding: Binding) -> None:
+        """A queue was deleted, here or in another broker."""
 
 
 class GroupTeller(Protocol):

@@ -125,12 +125,10 @@ class ClusteringBroker(Protocol):
             BrokerError: it cannot be made.
         """
 
-    def reroute(self, message: Message) -> None:
-        """Route a copy of a message by its address, unless its bridge's id was seen before.
-
-        Raises:
-            BrokerError: it is refused.
-        """
+    def reroute(
+        self, message: Message, named: list[RemoteQueueBinding] | None, queue: str
+    ) -> bool:
+        """Let other queues take a message that a peer refuses; as Clustering.reroute()."""
 
     def consumers_there_changed(self, binding: RemoteQueueBinding) -> None:
         """Consumers of a queue of another broker came or went."""

@@ -36,6 +36,8 @@ __all__ = ["PeerBindings"]
 log = logging.getLogger("broker.cluster")
 
 _ID: Final = struct.Struct(">q")
+# Queues that are gone there and whose names are known: more than the messages on their way.
+_GONE_MAX: Final = 4_000
 
 
 class PeerBindings:
@@ -82,8 +84,9 @@ class PeerBindings:
         self._on_group = on_group
         self._on_told = on_told
         self.by_name: dict[str, RemoteQueueBinding] = {}
-        # By their ids there, also of a peer that has left: messages for it name them so.
+        # By their ids there, those that are gone too, the oldest first: messages name them so.
         self._by_id: dict[int, RemoteQueueBinding] = {}
+        self._gone: dict[int, RemoteQueueBinding] = {}
         self._is_listening = False
         self.is_told = self.is_pinning = self.is_given_up = False
         self._warned: set[str] = set()
@@ -107,7 +110,6 @@ class PeerBindings:
         if told.type is ToldType.RESET_COMPLETE:
             for binding in [one for one in self.by_name.values() if not one.is_connected]:
                 self._remove(binding)
-            self._by_id = {one.remote_id: one for one in self.by_name.values()}
             self.is_told = True
             self._on_told()
         elif told.type is ToldType.BINDING_ADDED:
@@ -122,12 +124,21 @@ class PeerBindings:
             message: of the store-and-forward queue.
             forwarding: name of that queue.
         """
+        found = self.named(message, forwarding)
+        return None if found is None else {(one.address, one.queue_name) for one in found}
+
+    def named(self, message: Message, forwarding: str) -> list[RemoteQueueBinding] | None:
+        """Give the queues that a message is for, there or gone; as names_in()."""
         ids = message.get(ROUTE_TO + forwarding)
         if not isinstance(ids, bytes) or not ids:
             return None
-        found = [self._by_id.get(remote_id) for (remote_id,) in _ID.iter_unpack(ids)]
-        names = {(one.address, one.queue_name) for one in found if one is not None}
-        return None if None in found else names
+        found = []
+        for (remote_id,) in _ID.iter_unpack(ids):
+            binding = self._by_id.get(remote_id) or self._gone.get(remote_id)
+            if binding is None:
+                return None
+            found.append(binding)
+        return found
 
     def _reset(self) -> None:
         self._is_listening = True
@@ -143,6 +154,7 @@ class PeerBindings:
         known = self.by_name.get(told.cluster_name)
         if known is not None:
             if known.remote_id == told.binding_id:
+                self._filtered(known, told)
                 if known.is_connected and told.cluster_name not in self._warned:
                     self._warned.add(told.cluster_name)
                     log.warning(
@@ -172,18 +184,26 @@ class PeerBindings:
         if told.type is ToldType.BINDING_REMOVED:
             self._remove(binding)
             return
-        filter = None if told.filter is None else self._parse_filter(told.filter)
         if told.type is ToldType.BINDING_UPDATED:
-            binding.filter = filter
-            if self._registry.is_used(binding):
-                self._notifications.binding(NotificationType.BINDING_UPDATED, binding)
-        elif told.type is ToldType.CONSUMER_CREATED:
+            self._filtered(binding, told)
+            return
+        filter = None if told.filter is None else self._parse_filter(told.filter)
+        if told.type is ToldType.CONSUMER_CREATED:
             binding.consumer_created(filter)
             self._tell(NotificationType.CONSUMER_CREATED, binding, filter)
             self._on_demand(binding)
         elif binding.consumer_closed(filter):
             self._tell(NotificationType.CONSUMER_CLOSED, binding, filter)
             self._on_demand(binding)
+
+    def _filtered(self, binding: RemoteQueueBinding, told: Told) -> None:
+        """The filter of a queue may be another one, also since the peer was connected last."""
+        before = None if binding.filter is None else binding.filter.text
+        if told.filter == before:
+            return
+        binding.filter = None if told.filter is None else self._parse_filter(told.filter)
+        if self._registry.is_used(binding):
+            self._notifications.binding(NotificationType.BINDING_UPDATED, binding)
 
     def _tell(
         self, kind: NotificationType, binding: RemoteQueueBinding, filter: Filter | None
@@ -202,6 +222,11 @@ class PeerBindings:
     def _remove(self, binding: RemoteQueueBinding) -> None:
         self._forget_consumers(binding)
         del self.by_name[binding.unique_name]
+        self._by_id.pop(binding.remote_id, None)
+        self._gone[binding.remote_id] = binding
+        # A peer that has left has all of them there, however many.
+        if self._is_listening and len(self._gone) > _GONE_MAX:
+            del self._gone[next(iter(self._gone))]
         is_used = self._registry.is_used(binding)
         if is_used:
             self._notifications.binding(NotificationType.BINDING_REMOVED, binding)

@@ -4,7 +4,7 @@
             ─▶ forward: _AMQ_ROUTE_TO<queue> becomes _AMQ_ROUTE_TO ─▶ … ─▶ lost: connect again
 
 Forwarding, confirmations, duplicate ids and attempts are those of a core bridge. A message that the
-peer refuses, because its queue or address is gone there, goes back to its address here.
+peer refuses, because its queue or address is gone there, goes to another queue here or elsewhere.
 
 Threads: the event loop's alone.
 """
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.model.transport_configuration import TransportConfiguration
     from broker.protocols.core.packet_connection import Disconnect
+    from broker.routing.remote_bindings import RemoteQueueBinding
 
 __all__ = ["PeerBridge", "PeerTarget"]
 
@@ -167,7 +168,8 @@ class PeerBridge(CoreBridge):
         bindings: what is known of the peer's queues.
         unanswered: of its queue.
         durable: returns once all that was recorded so far is durable.
-        reroute: called with a copy of a message that is to go back to its address.
+        reroute: called with a copy of a message that the peer refuses, the queues that it is for and
+            the name of its queue; whether others have it now.
         on_changed: called when it was connected or lost.
         on_unreached: called when a connection told of the peer, and was lost before it was of use.
         on_scaled_down: called with the node id of the broker that the peer's messages went to.
@@ -197,7 +199,7 @@ class PeerBridge(CoreBridge):
         bindings: PeerBindings,
         unanswered: Unanswered,
         durable: Callable[[], Awaitable[None]],
-        reroute: Callable[[Message], object],
+        reroute: Callable[[Message, list[RemoteQueueBinding] | None, str], bool],
         on_changed: Callable[[], object],
         on_unreached: Callable[[], object],
         on_scaled_down: Callable[[str], object] = lambda target: None,
@@ -359,19 +361,27 @@ class PeerBridge(CoreBridge):
         ids = self._messages.ids_of(message)
         if error.code not in _GONE or ids is None:
             return False
+        named = self.bindings.named(message, self.config.queue_name)
         for (remote_id,) in _ID.iter_unpack(ids):
             self.bindings.is_stale(remote_id)
         try:
             copy = message.copy()
             # Once, also where this broker ends before the message is acknowledged here.
             copy.set_bytes(BRIDGE_ID, self._messages.duplicate_id(message.message_id))
-            self._reroute(copy)
+            is_done = self._reroute(copy, named, self.config.queue_name)
         except (BrokerError, TransformFailed) as failure:
             log.error("%s: message %d stays: %s", self.name, message.message_id, failure)
             return False
+        if not is_done:
+            log.error(
+                "%s: message %d to %s stays, no queue takes it: make one, or set a "
+                "dead-letter-address: %s",
+                *(self.name, message.message_id, message.address, error),
+            )
+            return False
         self.sent_back_count += 1
         log.warning(
-            "%s: the peer refuses message %d, it goes back to its address %s: %s",
+            "%s: the peer refuses message %d to %s, other queues get it: %s",
             *(self.name, message.message_id, message.address, error),
         )
         return True

@@ -127,9 +127,9 @@ class ClusterConnectionControl(Control):
     def return_messages(
         self, node_id: str, uncertain: bool = False
     ) -> Generator[float | None, None, int]:
-        """Route what waits for a node by its addresses again; how many.
+        """Let other queues take what waits for a node, here or elsewhere; how many.
 
-        What finds no queue stays, and what is on its way to the node does. What the node may have,
+        What finds none stays, and what is on its way to the node does. What the node may have,
         since it was sent and never answered, stays unless `uncertain`: then it is marked.
         """
         queue = self._queue(node_id)
@@ -137,6 +137,7 @@ class ClusterConnectionControl(Control):
             queue,
             self._connection.unanswered(node_id, queue),
             self._broker.parts.dead_letters,
+            known=self._bindings(node_id),
             uncertain=uncertain,
         )
         return (yield from self._moved(node_id, work, uncertain=uncertain))

@@ -1,4 +1,4 @@
-"""What waits in a store-and-forward queue, sent back to its addresses or on to another node.
+"""What waits in a store-and-forward queue, returned to other queues or sent on to another node.
 
     never sent to the node              goes
     sent, and the node never answered   stays; or goes with a property, `_QUIVER_SENT_TO_` and the
@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.management.contents import each
+from broker.model.routing_type import RoutingType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -44,16 +45,21 @@ def return_all(
     unanswered: Unanswered,
     mover: MessageMover,
     *,
+    known: PeerBindings | None,
     uncertain: bool,
     mark: str | None = None,
     was_there: Callable[[str, bytes], bool] | None = None,
 ) -> Generator[float | None, None, Moved]:
-    """Route what waits for a node by its addresses again.
+    """Let other queues take what waits for a node, here or in another one.
+
+    That is any anycast queue of the address, or the subscription of the same name: other ones had
+    their copies. What has no other queue stays.
 
     Args:
         queue: store-and-forward queue of the node.
         unanswered: of the queue.
         mover: of the broker.
+        known: what is known of the node's queues; None where it was not seen since the start.
         uncertain: what the node may have goes too, marked.
         mark: name of the property; None says that the node may have it.
         was_there: tells of an address and a duplicate id whether the node had it: then it is
@@ -66,7 +72,8 @@ def return_all(
             if was_there(reference.message.address or "", one):
                 queue.remove(reference)
                 return True
-        return mover.return_to_address(reference, marks if was_there is None else ())
+        named = None if known is None else known.named(reference.message, queue.name)
+        return mover.return_message(reference, named, marks if was_there is None else ())
 
     return (yield from _all(queue, unanswered, act, uncertain=uncertain, mark=mark))
 
@@ -130,15 +137,16 @@ def _queues_there(
 ) -> list[RemoteQueueBinding]:
     """Give the queues of the other node with the names that the message is for.
 
-    Where these are not known any more, those that its address leads to there: each multicast one,
-    and an anycast one.
+    Where these are not known any more, an anycast one that its address leads to there; none for one
+    that may be for a subscription, since another one had its own copy.
     """
     there = [one for one in target.by_name.values() if one.is_connected]
     wanted = None if known is None else known.names_in(message, name)
     if wanted is not None:
         return [one for one in there if (one.address, one.queue_name) in wanted]
-    found: dict[str, RemoteQueueBinding] = {}
-    for one in there:
-        if one.address == message.address and one.takes(message):
-            found.setdefault(one.routing_name or one.queue_name, one)
-    return list(found.values())
+    found = [one for one in there if one.address == message.address and one.takes(message)]
+    if message.routing_type is not RoutingType.ANYCAST and any(
+        one.routing_type is RoutingType.MULTICAST for one in found
+    ):
+        return []
+    return [one for one in found if one.routing_type is RoutingType.ANYCAST][:1]

@@ -204,7 +204,7 @@ class NotificationMessages:
         demand = self.demand
         if demand is not None and self._only is None:
             if kind is NotificationType.BINDING_REMOVED:
-                demand.queue_removed(binding.unique_name)
+                demand.queue_removed(binding)
             elif (queue := self.postoffice.addresses.queues.get(binding.unique_name)) is not None:
                 demand.queue_added(queue)
         if not self._is_heard:

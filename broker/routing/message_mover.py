@@ -171,31 +171,13 @@ class MessageMover:
 
         return (yield from self._move(reference, mark, _look_again))
 
-    def return_to_address(
-        self, reference: Reference, marks: Iterable[tuple[str, bytes]] = ()
-    ) -> Moving:
-        """Move a reference of a store-and-forward queue to what its address leads to now.
-
-        Whether it was moved: it stays where no queue takes it.
-
-        Args:
-            reference: of a store-and-forward queue.
-            marks: properties that the copy gets.
-
-        Raises:
-            RecordTooLarge: the storage has no room for the copy; the reference stays in its queue.
-        """
-        return (
-            yield from self._move(reference, lambda copy: _reroute(copy, (), marks), _look_again)
-        )
-
     def forward(
         self,
         reference: Reference,
-        targets: Iterable[RemoteQueueBinding],
+        targets: Iterable[Binding],
         marks: Iterable[tuple[str, bytes]] = (),
     ) -> Moving:
-        """Move a reference of a store-and-forward queue to queues of another broker.
+        """Move a reference of a store-and-forward queue to other queues, here or elsewhere.
 
         Args:
             reference: of a store-and-forward queue.
@@ -209,6 +191,33 @@ class MessageMover:
         return (
             yield from self._move(reference, lambda copy: _reroute(copy, ids, marks), _look_again)
         )
+
+    def return_message(
+        self,
+        reference: Reference,
+        named: Iterable[Binding] | None,
+        marks: Iterable[tuple[str, bytes]] = (),
+    ) -> Moving:
+        """Move a reference of a store-and-forward queue to other queues; whether it was moved.
+
+        Each queue that it is for has to have another one in its place: any anycast queue of the
+        address, or the subscription of the same name. Else it stays.
+
+        Args:
+            reference: of a store-and-forward queue.
+            named: the queues that it is for; None where one of them is not known.
+            marks: properties that the copy gets.
+
+        Raises:
+            RecordTooLarge: the storage has no room for the copy; the reference stays in its queue.
+        """
+        queue = self._postoffice.addresses.queues.get(reference.queue.name)
+        if queue is None:
+            return False
+        found = self._postoffice.elsewhere(reference.message, named, queue)
+        if not found.is_complete:
+            return False
+        return (yield from self.forward(reference, found.bindings, marks))
 
     def give_up(self) -> None:
         """The broker stops: what waits for room on the disk is in its queue at the next start."""
@@ -412,7 +421,13 @@ class MessageMover:
             result = self._postoffice.route(
                 copy, self._context, tx, rejects_duplicates=rejects_duplicates
             )
-        except (RecordTooLarge, BrokerError):
+        except BrokerError as error:
+            tx.rollback(self._context)
+            if is_kept and error.code is ErrorCode.QUEUE_DOES_NOT_EXIST:
+                # The queue that it was to go to is gone meanwhile.
+                return None
+            raise
+        except RecordTooLarge:
             tx.rollback(self._context)
             raise
         finally:
@@ -467,10 +482,9 @@ class MessageMover:
         set_queue_ids(copy, [target.queue_id])
 
 
-def _reroute(copy: Message, ids: list[int] | tuple[()], marks: Iterable[tuple[str, bytes]]) -> None:
+def _reroute(copy: Message, ids: list[int], marks: Iterable[tuple[str, bytes]]) -> None:
     forget_routes(copy)
-    if ids:
-        set_queue_ids(copy, ids)
+    set_queue_ids(copy, ids)
     for name, value in marks:
         copy.set_bytes(name, value)
 

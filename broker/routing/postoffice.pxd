@@ -43,4 +43,5 @@ cdef class PostOffice:
     cdef bint _is_duplicate(self, list ids, tx) except -1
 
     @cython.locals(binding=Binding)
-    cdef object _choose(self, Message message, Route route, queue_name, RoutingContext routing)
+    cdef bint _choose(
+        self, Message message, Route route, queue_name, RoutingContext routing) except -1

@@ -20,27 +20,30 @@ from broker.model.address import split_fqqn
 from broker.model.message import GROUP_ID
 from broker.routing.cached_routes import CachedRoute
 from broker.routing.duplicates import BRIDGE_ID, DUPLICATE_ID, id_bytes
+from broker.routing.elsewhere import elsewhere
 from broker.routing.enqueuer import Enqueuer, committed
 from broker.routing.large_copies import DIVERT_DEPTH_MAX
 from broker.routing.lifetime import limit_lifetime, limits_lifetime
 from broker.routing.message_copies import mark_original
-from broker.routing.named_queues import NamedQueues
+from broker.routing.named_queues import DONE, MISSING, NamedQueues
 from broker.routing.queue_ids import ACK_ROUTE_TO, ids_in
 from broker.routing.remote_bindings import forget_routes
 from broker.routing.route import Route
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from broker.model.large_body import LargeBody
     from broker.model.message import Message
     from broker.paging.paging import Paging
     from broker.ports import Settings
     from broker.queues.counters import Counters
+    from broker.queues.queue import Queue
     from broker.routing.addresses import Addresses
     from broker.routing.bindings import RoutingContext
     from broker.routing.duplicates import DuplicateCache, DuplicateCaches
+    from broker.routing.elsewhere import Elsewhere
     from broker.routing.grouping import Grouping
     from broker.routing.message_copies import MessageCopies
     from broker.storage.context import OperationContext
@@ -201,6 +204,19 @@ class PostOffice:
             address, route, settings, self.paging, version, until_s, self._monotonic_s
         )
 
+    def elsewhere(
+        self, message: Message, named: Iterable[bindings.Binding] | None, avoided: Queue
+    ) -> Elsewhere:
+        """Give the queues that may have a message in place of those of another broker.
+
+        Args:
+            message: that waits for them.
+            named: the queues that it is for; None where one of them is not known.
+            avoided: the store-and-forward queue of that broker.
+        """
+        route = self.route_of(split_fqqn(message.address or "")[0])
+        return elsewhere(message, route, named, avoided, self.grouping)
+
     # --- one message --------------------------------------------------------------------------
 
     def send_cached(self, cached: CachedRoute, message: Message, context: OperationContext) -> bool:
@@ -281,8 +297,8 @@ class PostOffice:
             depth: through how many diverts it came.
 
         Raises:
-            BrokerError: the message is refused; nothing happened, but `tx`, where there is one,
-                can only be rolled back.
+            BrokerError: the message is refused, perhaps because it names a queue that is gone;
+                nothing happened, but `tx`, where there is one, can only be rolled back.
             JournalError: it does not fit the storage, or that has failed.
         """
         name = message.address
@@ -358,12 +374,21 @@ class PostOffice:
         if tx is not None and message.has_own_properties:
             acknowledged = ids_in(message, ACK_ROUTE_TO)
             message.remove(ACK_ROUTE_TO)
-        self._choose(message, route, queue_name, routing)
+        is_missing = self._choose(message, route, queue_name, routing)
         if not routing.queues:
             if known is not None:
                 known.unrouted_count += 1
             self._counters.unrouted += 1
-            return self._without_queue(message, address, context, tx, is_dead=is_dead, depth=depth)
+            result = self._without_queue(
+                message, address, context, tx, is_dead=is_dead, depth=depth
+            )
+            if is_missing and result is Routing.NO_BINDINGS:
+                raise broker_error(
+                    "no_such_queue",
+                    f"the queue that message {message.message_id} to {address} names is gone, and "
+                    "no other one takes it",
+                )
+            return result
         if known is not None:
             known.routed_count += 1
         if acknowledged and tx is not None:
@@ -376,11 +401,19 @@ class PostOffice:
 
     def _choose(
         self, message: Message, route: Route, queue_name: str | None, routing: RoutingContext
-    ) -> None:
-        """Let queues take a message: those it names by id, the one its address names, or any."""
-        if message.has_own_properties and self.named_queues.route(message, routing):
-            return
+    ) -> bool:
+        """Let queues take a message: those it names by id, the one its address names, or any.
+
+        Returns:
+            Whether it names an anycast queue that is gone, and there is no other one.
+        """
         grouping = self.grouping
+        if message.has_own_properties:
+            named = self.named_queues.route(message, route, queue_name, grouping, routing)
+            if named == DONE:
+                return False
+            if named == MISSING:
+                return True
         if grouping is not None and (
             (route.is_exclusive and route.remote)
             or (message.has_own_properties and message.get(GROUP_ID) is not None)
@@ -389,16 +422,15 @@ class PostOffice:
                 chosen = grouping.binding_for(group.bindings, group.next_for, message)
                 if chosen is not None:
                     chosen.route(message, routing)
-            return
-        if queue_name is None:
+        elif queue_name is None:
             route.route(message, routing)
-            return
-        binding = route.next_to_queue(queue_name, message)
-        if binding is None or not binding.accepts(message):
-            return
-        routing_type = message.routing_type
-        if routing_type is None or routing_type == binding.routing_type:
-            binding.route(message, routing)
+        else:
+            binding = route.next_to_queue(queue_name, message)
+            if binding is not None and binding.accepts(message):
+                routing_type = message.routing_type
+                if routing_type is None or routing_type == binding.routing_type:
+                    binding.route(message, routing)
+        return False
 
     def _without_queue(
         self,

@@ -34,7 +34,14 @@ if TYPE_CHECKING:
     from broker.queues.queue import Queue
     from broker.routing.bindings import RoutingContext
 
-__all__ = ["SENT_TO", "STORE_AND_FORWARD", "RemoteBindings", "RemoteQueueBinding", "forget_routes"]
+__all__ = [
+    "SENT_TO",
+    "STORE_AND_FORWARD",
+    "RemoteBindings",
+    "RemoteQueueBinding",
+    "forget_routes",
+    "name_queues_there",
+]
 
 STORE_AND_FORWARD: Final = "$.artemis.internal.sf."
 """How names of store-and-forward queues begin; connection and node id follow."""
@@ -51,6 +58,25 @@ def forget_routes(message: Message) -> None:
     for name in names:
         if name != ROUTE_TO:
             message.remove(name)
+
+
+def name_queues_there(
+    message: Message, forwarding: Queue, ids: Iterable[int], routing: RoutingContext
+) -> None:
+    """Name queues of another broker in a message, the newest id first, and let it wait for that.
+
+    Args:
+        message: on its way.
+        forwarding: the store-and-forward queue of the other broker.
+        ids: of its queues.
+        routing: takes the queue.
+    """
+    name = ROUTE_TO + forwarding.name
+    known = message.get(name)
+    behind = known if isinstance(known, bytes) else b""
+    message.set(name, PropertyType.BYTES, b"".join(map(_ID.pack, ids)) + behind)
+    if forwarding not in routing.queues:
+        routing.queues.append(forwarding)
 
 
 class RemoteQueueBinding(Binding):
@@ -112,7 +138,6 @@ class RemoteQueueBinding(Binding):
         self.is_peer_pinning = False
         self.unfiltered_count = 0
         self.filters: dict[str, tuple[Filter, int]] = {}
-        self._property = ROUTE_TO + forwarding.name
 
     # --- what the other broker tells ----------------------------------------------------------
 
@@ -208,12 +233,8 @@ class RemoteQueueBinding(Binding):
         )
 
     def route(self, message: Message, routing: RoutingContext) -> None:
-        """Name the queue in the message, the newest id first, and let the peer's queue get it."""
-        ids = message.get(self._property)
-        behind = ids if isinstance(ids, bytes) else b""
-        message.set(self._property, PropertyType.BYTES, _ID.pack(self.remote_id) + behind)
-        if self.forwarding not in routing.queues:
-            routing.queues.append(self.forwarding)
+        """Name the queue in the message, and let the peer's queue get it."""
+        name_queues_there(message, self.forwarding, (self.remote_id,), routing)
 
     def describe(self) -> str:
         """Give it as lists of management show it."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from broker.queues.filter import Filter
     from broker.routing.bindings import Binding, RoutingContext
 
-__all__ = ["Route", "RoutingGroup"]
+__all__ = ["Route", "RoutingGroup", "group_of"]
 
 # Looked up once: in Python 3.11 a member of an enum costs a call of Python, for each message.
 _ANYCAST: Final = RoutingType.ANYCAST
@@ -173,11 +173,11 @@ class Route:
                 self.multicast.append(binding)
         self._named_groups: dict[str, RoutingGroup] = {}
         self._by_name = {one.unique_name: one for one in (*self.anycast, *self.multicast)}
-        self._anycast_groups = [_group(some) for some in _by_routing_name(self.anycast)]
+        self._anycast_groups = [group_of(some) for some in _by_routing_name(self.anycast)]
         # Nearly all multicast bindings have a routing name of their own, and take no turns.
         groups = _by_routing_name(self.multicast)
         self._multicast_alone = [some[0] for some in groups if len(some) == 1]
-        self._multicast_groups = [_group(some) for some in groups if len(some) > 1]
+        self._multicast_groups = [group_of(some) for some in groups if len(some) > 1]
         self._same_filters, self._single = _by_filter(self._multicast_alone)
         self._alone_groups: list[RoutingGroup] | None = None
         self.is_exclusive = False
@@ -201,8 +201,27 @@ class Route:
         group = self._named_groups.get(name)
         if group is None:
             some = [one for one in (*self.anycast, *self.multicast) if one.is_queue(name)]
-            group = self._named_groups[name] = _group(some)
+            group = self._named_groups[name] = group_of(some)
         return group.next_for(message)
+
+    @property
+    def anycast_names(self) -> list[str]:
+        """The routing names of anycast queues, here and in other brokers."""
+        return [group.bindings[0].routing_name or "" for group in self._anycast_groups]
+
+    def group(self, routing_name: str, routing_type: RoutingType) -> RoutingGroup | None:
+        """Give the queues with a routing name, of which one gets a message; None without any."""
+        if routing_type is _ANYCAST:
+            groups = self._anycast_groups
+        else:
+            groups = self._multicast_groups
+            for binding in self._multicast_alone:
+                if binding.routing_name == routing_name:
+                    return group_of([binding])
+        for group in groups:
+            if group.bindings[0].routing_name == routing_name:
+                return group
+        return None
 
     def groups_for(self, message: Message, queue_name: str | None) -> list[RoutingGroup]:
         """Give the groups of bindings of which each has one that gets a message.
@@ -218,10 +237,10 @@ class Route:
             for binding in (*self.anycast, *self.multicast):
                 if binding.is_queue(queue_name) and routing_type in (None, binding.routing_type):
                     named.append(binding)  # noqa: PERF401 - a comprehension's variable has no type.
-            return [_group(named)] if named else []
+            return [group_of(named)] if named else []
         if routing_type is not _ANYCAST:
             if self._alone_groups is None:
-                self._alone_groups = [_group([one]) for one in self._multicast_alone]
+                self._alone_groups = [group_of([one]) for one in self._multicast_alone]
             found += self._alone_groups
             found += self._multicast_groups
         if routing_type is not _MULTICAST:
@@ -261,7 +280,7 @@ class Route:
                     chosen.route(message, routing)
 
 
-def _group(bindings: list[Binding]) -> RoutingGroup:
+def group_of(bindings: list[Binding]) -> RoutingGroup:
     """Let bindings take turns, by the mode of the newest one of another broker."""
     for binding in reversed(bindings):
         if binding.distance and isinstance(binding, RemoteQueueBinding):

@@ -9,9 +9,15 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from broker.errors import BrokerError, ErrorCode
+from broker.model.address import split_fqqn
 from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
 from broker.routing.duplicates import SCALED_DOWN_NODES, KeptNames
+from broker.routing.message_copies import mark_original
+from broker.routing.postoffice import Routing
+from broker.routing.queue_ids import set_queue_ids
+from broker.routing.remote_bindings import forget_routes
 from broker.selector.filters import parse_filter
 from broker.settings.queue_defaults import QueueRequest
 from broker.storage.durable import durable
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from broker.options import BrokerOptions
     from broker.queues.filter import Filter
     from broker.queues.queue import Queue
+    from broker.routing.bindings import Binding
     from broker.routing.remote_bindings import RemoteQueueBinding
     from broker.server.bridging import Bridging
     from broker.server.composition import Parts
@@ -89,6 +96,7 @@ class Clustering:
         self.management_address = options.management.address
         self.notification_address = options.notifications.address
         self._parts = parts
+        self._settings = options.settings
         self._connected_elsewhere = connected_elsewhere
         self._addresses = addresses = parts.postoffice.addresses
         self._context = parts.storage.new_context()
@@ -165,10 +173,11 @@ class Clustering:
         self.groups.queue_added(queue)
         self.redistribution.queue_added(queue)
 
-    def queue_removed(self, name: str) -> None:
+    def queue_removed(self, binding: Binding) -> None:
         """A queue was deleted, here or in another broker."""
-        self.redistribution.queue_removed(name)
-        self.groups.queue_removed(name)
+        self._parts.postoffice.named_queues.remember(binding)
+        self.redistribution.queue_removed(binding.unique_name)
+        self.groups.queue_removed(binding.unique_name)
 
     # --- other brokers ------------------------------------------------------------------------
 
@@ -229,14 +238,66 @@ class Clustering:
         )
         return self._parts.administration.create_queue(request)
 
-    def reroute(self, message: Message) -> None:
-        """Route a copy of a message by its address, unless its bridge's id was seen before.
+    def reroute(
+        self, message: Message, named: list[RemoteQueueBinding] | None, queue: str
+    ) -> bool:
+        """Let other queues take a message that a peer refuses, for those that it is for are gone.
+
+        Where no queue takes it one is made, or it goes to the dead letter address, as the settings
+        say. A subscription that is gone everywhere gets nothing.
+
+        Args:
+            message: with the bridge's id, by which it is taken once.
+            named: the queues that it is for; None where one of them is not known.
+            queue: name of the store-and-forward queue that it waits in.
+
+        Returns:
+            Whether it may be acknowledged; false where it has to stay.
 
         Raises:
             BrokerError: it is refused.
         """
-        copy = self._parts.postoffice.copy_of(message)
-        self._parts.postoffice.route(copy, self._context)
+        postoffice = self._parts.postoffice
+        forwarding = self._addresses.queues[queue]
+        found = postoffice.elsewhere(message, named, forwarding)
+        if found.is_queue_missing:
+            self._make_queue_for(message)
+            found = postoffice.elsewhere(message, named, forwarding)
+        if found.is_queue_missing and not self._to_dead_letters(message, queue):
+            return False
+        if found.bindings:
+            copy = postoffice.copy_of(message)
+            forget_routes(copy)
+            set_queue_ids(copy, [one.binding_id for one in found.bindings])
+            postoffice.route(copy, self._context)
+        elif found.is_subscription_missing:
+            self._parts.counters.stale_routes += 1
+        return True
+
+    def _make_queue_for(self, message: Message) -> None:
+        address, name = split_fqqn(message.address or "")
+        try:
+            self._parts.administration.prepare_for_send(address, name, RoutingType.ANYCAST)
+        except BrokerError as error:
+            if error.code is not ErrorCode.ADDRESS_DOES_NOT_EXIST:
+                raise
+            log.warning("message %d has no queue: %s", message.message_id, error)
+
+    def _to_dead_letters(self, message: Message, queue: str) -> bool:
+        postoffice = self._parts.postoffice
+        target = self._settings.match(split_fqqn(message.address or "")[0]).dead_letter_address
+        if not target or not postoffice.has_queues(target):
+            return False
+        copy = postoffice.copy_of(message)
+        forget_routes(copy)
+        mark_original(copy, message, queue)
+        copy.address, copy.routing_type = target, None
+        log.warning(
+            "AMQ222149: message %d of %s, which no queue takes, goes to dead letter address %s",
+            *(message.message_id, queue, target),
+        )
+        found = postoffice.route(copy, self._context, is_dead=True)
+        return found in (Routing.ROUTED, Routing.DUPLICATE)
 
     async def durable(self) -> None:
         """Return once all that was recorded so far is durable.

@@ -135,6 +135,7 @@ class Following:
             queue,
             unanswered,
             mover,
+            known=self._left.bindings,
             uncertain=uncertain,
             mark=mark,
             was_there=self._was_there if self._is_own else None,
