@@ -719,6 +719,25 @@ def test_a_message_names_no_queue_that_its_user_may_not_send_to(bench):
     assert bodies(bench, "other") == []
 
 
+def test_nor_a_queue_of_another_broker_behind_one_that_has_scaled_down(bench):
+    node = "1" * 36
+    name = f"$.artemis.internal.sf.mesh.{node}"
+    forwarding = bench.queue(name)
+    ids = ids_of(7)
+    bench.security = OnlyTo("q")
+    headers = {"_AMQ_SCALEDOWN_TO": ids, "_QUIVER_SCALEDOWN_NODE": node}
+
+    with pytest.raises(BrokerError) as refused:
+        bench.session().send(message("1", **headers), done)
+    assert refused.value.code is ErrorCode.SECURITY_EXCEPTION
+    assert bodies(bench, name) == []
+
+    bench.security = AllowAll()
+    bench.session().send(message("1", **headers, **{f"_AMQ_ROUTE_TO{name}": ids_of(8)}), done)
+    (sent,) = [one.message for one in forwarding.references()]
+    assert sent.get(f"_AMQ_ROUTE_TO{name}") == ids
+
+
 class OnlyTo(AllowAll):
     """Anyone may send to one address alone."""
 

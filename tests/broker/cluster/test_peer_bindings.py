@@ -229,6 +229,29 @@ def test_a_queue_told_by_two_peers_is_used_once_and_by_the_other_when_one_goes()
     assert promoted == [far.peer.by_name["a" + PEER]]
 
 
+@pytest.mark.parametrize(("before", "after"), [(None, "x = 1"), ("x = 2", "x = 1"), ("x = 1", None)])
+def test_a_queue_has_the_filter_that_is_told_when_the_peer_is_back(before, after):
+    known = Known()
+    updated = []
+    known.heard.binding = lambda kind, binding: updated.append((kind, binding))
+    known.tell(ToldType.RESET)
+    known.tell(ToldType.BINDING_ADDED, "a", 1, before)
+    binding = known.peer.by_name["a" + PEER]
+    known.peer.disconnected()
+    del updated[:]
+
+    for _ in range(2):
+        known.tell(ToldType.RESET)
+        known.tell(ToldType.BINDING_ADDED, "a", 1, after)
+        known.tell(ToldType.RESET_COMPLETE)
+
+    assert known.peer.by_name["a" + PEER] is binding
+    assert binding.takes(message(1))
+    assert binding.takes(message(2)) is (after is None)
+    # Those behind this broker hear of it once.
+    assert updated == [(NotificationType.BINDING_UPDATED, binding)]
+
+
 def bindings(known, *consumers):
     """One binding a list of filters of consumers."""
     known.tell(ToldType.RESET)
