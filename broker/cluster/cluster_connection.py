@@ -422,6 +422,7 @@ class ClusterConnection:
                 distance=told.distance + 1,
                 forwarding=queue,
                 mode=self.config.load_balancing,
+                routing_type=told.routing_type,
             )
 
         bindings = PeerBindings(

@@ -10,6 +10,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from broker.cluster.group_owners import Owner
+from broker.model.routing_type import RoutingType
 
 if TYPE_CHECKING:
     from broker.model.message import Message
@@ -71,6 +72,7 @@ class Told:
         distance: of the queue from the peer.
         filter: of the queue, or of the consumer; None for none.
         is_pinning: of a RESET: the peer keeps to the owners of groups.
+        routing_type: of the queue; None where the peer does not tell.
     """
 
     type: ToldType
@@ -81,6 +83,7 @@ class Told:
     distance: int = 0
     filter: str | None = None
     is_pinning: bool = False
+    routing_type: RoutingType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,7 @@ def read_told(message: Message) -> Told | ToldGroup | ToldClient | None:
         _number(message.get("_AMQ_Binding_ID")),
         _number(message.get("_AMQ_Distance")),
         text or None,
+        routing_type=_routing_type(message.get("_QUIVER_QueueRoutingType")),
     )
     if kind is ToldType.BINDING_ADDED and not (told.address and told.routing_name):
         raise ValueError(f"BINDING_ADDED of {cluster_name} without address or routing name")
@@ -198,6 +202,11 @@ def _read_group(event: GroupEvent, message: Message) -> ToldGroup:
 def _text(message: Message, name: str) -> str | None:
     value = message.get(name)
     return value if isinstance(value, str) else None
+
+
+def _routing_type(value: PropertyValue) -> RoutingType | None:
+    """Raise ValueError for a number that is none."""
+    return RoutingType(value) if isinstance(value, int) else None
 
 
 def _number(value: PropertyValue) -> int:

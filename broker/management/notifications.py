@@ -67,6 +67,8 @@ STRANDED_MS: Final = "_QUIVER_StrandedMs"
 NODE_ROLE: Final = "_QUIVER_NodeRole"
 NODE_SINCE: Final = "_QUIVER_NodeSince"
 PINS_GROUPS: Final = "_QUIVER_PinsGroups"
+QUEUE_TYPE: Final = "_QUIVER_QueueRoutingType"
+"""Of a queue with its address's name, whose routing name does not say whether it is anycast."""
 PROPOSAL_ALTERNATIVE: Final = "_JBM_ProposalAltValue"
 PROPOSAL_GROUP: Final = "_JBM_ProposalGroupId"
 PROPOSAL_VALUE: Final = "_JBM_ProposalValue"
@@ -215,6 +217,8 @@ class NotificationMessages:
         ]
         if kind is NotificationType.BINDING_ADDED:
             properties.append(_int(BINDING_TYPE, binding.binding_type))
+            if binding.routing_name == binding.address and binding.is_type_known:
+                properties.append(_byte(QUEUE_TYPE, int(binding.routing_type)))
         if binding.filter is not None or kind is NotificationType.BINDING_REMOVED:
             text = None if binding.filter is None else binding.filter.text
             properties.append(_text(FILTER, text))

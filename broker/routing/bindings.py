@@ -180,6 +180,11 @@ class Binding:
         return True
 
     @property
+    def is_type_known(self) -> bool:
+        """Whether its routing type is known, and not guessed."""
+        return True
+
+    @property
     def is_exclusive_queue(self) -> bool:
         """Whether all messages of the queue go to one consumer, as far as this broker knows."""
         return False
@@ -188,6 +193,10 @@ class Binding:
     def pins_groups(self) -> bool:
         """Whether its broker delivers messages of groups that it has alone."""
         return True
+
+    def is_for(self, routing_type: RoutingType | None) -> bool:
+        """Whether it gets what is sent as this; None is either."""
+        return routing_type is None or routing_type == self.routing_type
 
     def is_queue(self, name: str) -> bool:
         """Whether it leads to the queue of this name, here or in another broker."""

@@ -427,8 +427,7 @@ class PostOffice:
         else:
             binding = route.next_to_queue(queue_name, message)
             if binding is not None and binding.accepts(message):
-                routing_type = message.routing_type
-                if routing_type is None or routing_type == binding.routing_type:
+                if binding.is_for(message.routing_type):
                     binding.route(message, routing)
         return False
 

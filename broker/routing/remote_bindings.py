@@ -92,6 +92,8 @@ class RemoteQueueBinding(Binding):
         distance: how many brokers away it is, 1 or more.
         forwarding: the store-and-forward queue of the peer.
         mode: of the cluster connection.
+        routing_type: of the queue there; None where the other broker did not tell, as Artemis. One
+            with its address's name then gets what is sent as either, and its broker decides.
 
     Attributes:
         queue_name: of the queue there.
@@ -117,14 +119,18 @@ class RemoteQueueBinding(Binding):
         distance: int,
         forwarding: Queue,
         mode: MessageLoadBalancing,
+        routing_type: RoutingType | None = None,
     ) -> None:
-        is_anycast = routing_name == address
+        is_multicast = routing_name != address
+        self._is_type_known = is_multicast or routing_type is not None
+        if routing_type is None:
+            routing_type = RoutingType.MULTICAST if is_multicast else RoutingType.ANYCAST
         super().__init__(
             BindingType.REMOTE_QUEUE,
             address=address,
             unique_name=cluster_name,
             routing_name=routing_name,
-            routing_type=RoutingType.ANYCAST if is_anycast else RoutingType.MULTICAST,
+            routing_type=routing_type,
             binding_id=binding_id,
             filter=filter,
             distance=distance,
@@ -202,6 +208,15 @@ class RemoteQueueBinding(Binding):
         """Whether the queue there has this name."""
         return self.queue_name == name
 
+    @property
+    def is_type_known(self) -> bool:
+        """Whether the other broker told it, or it has another name than its address."""
+        return self._is_type_known
+
+    def is_for(self, routing_type: RoutingType | None) -> bool:
+        """Whether it gets what is sent as this; None is either."""
+        return not self.is_type_known or super().is_for(routing_type)
+
     def takes(self, message: Message) -> bool:
         """Whether its queue would take a message, whatever the mode."""
         _, queue = split_fqqn(message.address or "")
@@ -216,7 +231,8 @@ class RemoteQueueBinding(Binding):
         there (BindingsImpl.matchBinding), so one that says none would be missed.
         """
         if not self.mode.distributes and self.routing_type is RoutingType.ANYCAST:
-            return False
+            if self.is_type_known or message.routing_type is not RoutingType.MULTICAST:
+                return False
         return self.takes(message)
 
     def has_consumer_for(self, message: Message) -> bool:

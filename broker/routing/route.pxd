@@ -32,6 +32,7 @@ cdef class Route:
     cdef list _alone_groups
     cdef list _anycast_groups
     cdef dict _by_name
+    cdef list _either_groups
     cdef list _multicast_alone
     cdef list _multicast_groups
     cdef dict _named_groups
@@ -46,7 +47,8 @@ cdef class Route:
     @cython.locals(divert=Binding)
     cpdef bint divert(self, Message message, RoutingContext routing) except -1
 
-    @cython.locals(binding=Binding, chosen=Binding, group=RoutingGroup, same=SameFilter)
+    @cython.locals(
+        binding=Binding, chosen=Binding, group=RoutingGroup, groups=list, same=SameFilter)
     cpdef object route(self, Message message, RoutingContext routing)
 
 

@@ -6,7 +6,8 @@
     other brokers  take part in the turns, by the mode of their cluster connection: balancing.py
 
 ANYCAST goes to the anycast bindings, MULTICAST to the multicast ones, a message without a routing
-type to both.
+type to both. Artemis does not tell whether a queue with its address's name is anycast or multicast:
+such a one counts as what else has this name, or else takes each kind.
 
 Threads: the event loop's alone.
 """
@@ -140,6 +141,7 @@ class Route:
         "_alone_groups",
         "_anycast_groups",
         "_by_name",
+        "_either_groups",
         "_multicast_alone",
         "_multicast_groups",
         "_named_groups",
@@ -166,11 +168,24 @@ class Route:
             else:
                 self.multicast.append(binding)
         self.remote: list[RemoteQueueBinding] = remote or []
-        for binding in self.remote:
-            if binding.routing_type == _ANYCAST:
-                self.anycast.append(binding)
+        unknown: list[Binding] = []
+        for remote_binding in self.remote:
+            if not remote_binding.is_type_known:
+                unknown.append(remote_binding)
+            elif remote_binding.routing_type == _ANYCAST:
+                self.anycast.append(remote_binding)
             else:
+                self.multicast.append(remote_binding)
+        names = {binding.routing_name for binding in self.multicast}
+        either: list[Binding] = []
+        for binding in unknown:
+            if binding.routing_name in names:
                 self.multicast.append(binding)
+            else:
+                # Only what is sent as MULTICAST is for it as a multicast queue, too.
+                self.anycast.append(binding)
+                either.append(binding)
+        self._either_groups = [group_of(some) for some in _by_routing_name(either)]
         self._named_groups: dict[str, RoutingGroup] = {}
         self._by_name = {one.unique_name: one for one in (*self.anycast, *self.multicast)}
         self._anycast_groups = [group_of(some) for some in _by_routing_name(self.anycast)]
@@ -235,7 +250,7 @@ class Route:
         if queue_name is not None:
             named = []
             for binding in (*self.anycast, *self.multicast):
-                if binding.is_queue(queue_name) and routing_type in (None, binding.routing_type):
+                if binding.is_queue(queue_name) and binding.is_for(routing_type):
                     named.append(binding)  # noqa: PERF401 - a comprehension's variable has no type.
             return [group_of(named)] if named else []
         if routing_type is not _ANYCAST:
@@ -243,6 +258,8 @@ class Route:
                 self._alone_groups = [group_of([one]) for one in self._multicast_alone]
             found += self._alone_groups
             found += self._multicast_groups
+            if routing_type is not None:
+                found += self._either_groups
         if routing_type is not _MULTICAST:
             found += self._anycast_groups
         return found
@@ -273,11 +290,13 @@ class Route:
                 chosen = group.next_for(message)
                 if chosen is not None:
                     chosen.route(message, routing)
-        if routing_type is not _MULTICAST:
-            for group in self._anycast_groups:
-                chosen = group.next_for(message)
-                if chosen is not None:
-                    chosen.route(message, routing)
+        groups = self._anycast_groups
+        if routing_type is _MULTICAST:
+            groups = self._either_groups
+        for group in groups:
+            chosen = group.next_for(message)
+            if chosen is not None:
+                chosen.route(message, routing)
 
 
 def group_of(bindings: list[Binding]) -> RoutingGroup:

@@ -96,6 +96,7 @@ def test_a_queue_of_another_broker_is_told_of_like_a_queue_of_this_one():
         "_AMQ_Distance": 2,
         "_AMQ_FilterString": "x = 1",
         "_AMQ_Binding_Type": 1,
+        "_QUIVER_QueueRoutingType": 1,
     }
     assert bench.told == [("BINDING_ADDED", properties)]
 
