@@ -22,6 +22,7 @@ __all__ = [
     "SCALEDOWN_NODE",
     "SCALEDOWN_TO",
     "ids_in",
+    "names_queues",
     "queue_ids",
     "set_queue_ids",
 ]
@@ -34,6 +35,13 @@ SCALEDOWN_TO: Final = "_AMQ_SCALEDOWN_TO"
 SCALEDOWN_NODE: Final = "_QUIVER_SCALEDOWN_NODE"
 """That third node: ids are those of any node else, as Artemis has them."""
 _SIZE: Final = 8
+
+
+def names_queues(message: Message) -> bool:
+    """Whether a message names queues, here or of a third node."""
+    return message.has_own_properties and (
+        message.get(ROUTE_TO) is not None or message.get(SCALEDOWN_TO) is not None
+    )
 
 
 def queue_ids(message: Message) -> list[int] | None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from broker.model.routing_type import RoutingType
 from broker.routing.balancing import choose
 from broker.routing.bindings import BindingType
+from broker.routing.queue_ids import names_queues
 from broker.routing.remote_bindings import RemoteQueueBinding
 
 if TYPE_CHECKING:
@@ -267,11 +268,15 @@ class Route:
     def divert(self, message: Message, routing: RoutingContext) -> bool:
         """Let the diverts take their part of a message; whether that was all of it.
 
+        Of one that names its queues exclusive ones alone: the others had their part of it where it
+        was sent to its address (BindingsImpl.route).
+
         Raises:
             BrokerError: a copy of it is refused elsewhere.
         """
+        is_named = names_queues(message)
         for divert in self.diverts:
-            if divert.accepts(message):
+            if (divert.is_exclusive or not is_named) and divert.accepts(message):
                 divert.route(message, routing)
                 if divert.is_exclusive:
                     return True

@@ -208,3 +208,20 @@ async def test_a_message_whose_queue_is_gone_gets_one_where_it_was_sent():
         sf = await refused(mesh, nodes)
         await until(lambda: sf.message_count == 0)
         assert waiting(nodes[0], "q") + waiting(nodes[1], "q") == 1
+
+
+@asynchronous
+async def test_a_divert_of_each_node_sends_on_what_comes_to_its_own_address_alone():
+    mesh = topic(["a"], ["b"])
+    async with mesh.serving() as nodes:
+        for node in nodes:
+            async with session_of(node) as session:
+                await session.create_queue("audit", "audit", routing_type=RoutingType.ANYCAST)
+                divert = ("to.audit", "to.audit", NEWS, "audit", False, None, None)
+                await session.manage("broker", "createDivert", *divert)
+        await until(lambda: len(remote(nodes[0], "audit")) == len(remote(nodes[1], "audit")) == 1)
+
+        await send(nodes[0], NEWS, "x", "y")
+        await until(lambda: waiting(nodes[1], "b") == 2)
+
+        assert waiting(nodes[0], "audit") + waiting(nodes[1], "audit") == 2
