@@ -1,6 +1,7 @@
 """A cluster of any number of brokers under faults: afterwards nothing is lost, doubled or stranded.
 
     senders ─▶ any node ═ bridges between all of them ═▶ consumers that wander ─▶ one that takes all
+                                                      ═▶ subscribers of a topic: mesh_topic.py
 
     python -m tests.sim.mesh --seeds 200
     python -m tests.sim.mesh --seeds 5 --nodes 50
@@ -51,6 +52,7 @@ from tests.sim.mesh_case import (
     request_of,
 )
 from tests.sim.mesh_clients import Ledger, Sender, Wanderer, client_of, take
+from tests.sim.mesh_topic import SUBSCRIBERS, Topic
 from tests.sim.network import Network
 from tests.sim.node import Node
 from tests.sim.story import Event
@@ -112,6 +114,7 @@ class Mesh:
         self.absent: set[str] = set() if case.is_calm else set(later)
         self.pairs: dict[str, Any] = {}
         self._client = self.loop.process("client", self.network.host("client"))
+        self.topic = Topic(self.nodes, self._client, str(case.seed))
         self._is_over = False
 
     # --- what faults use ----------------------------------------------------------------------
@@ -196,8 +199,13 @@ class Mesh:
             Sender(f"s{number}", self._client, names, self._home, self.ledger, seed)
             for number in range(1, SENDERS * min(share, 3))
         ]
+        wandering += [
+            self.topic.subscribe(number, lambda: self._is_over) for number in range(SUBSCRIBERS)
+        ]
         going = [asyncio.ensure_future(one) for one in wandering]
-        await asyncio.gather(*(one.send(case.messages) for one in senders))
+        await asyncio.gather(
+            *(one.send(case.messages) for one in senders), self.topic.send(case.messages)
+        )
         self._is_over = True
         await asyncio.gather(*going)
 
@@ -349,7 +357,9 @@ class Mesh:
                 deadline = self.loop.time() + DRAINS_S
                 while self.loop.time() < deadline:
                     await asyncio.gather(
-                        take(consumer, self.ledger, QUIET_S), take(fleeting, self.ledger, QUIET_S)
+                        take(consumer, self.ledger, QUIET_S),
+                        take(fleeting, self.ledger, QUIET_S),
+                        self.topic.take(QUIET_S),
                     )
                     if not self._left():
                         break
@@ -357,7 +367,7 @@ class Mesh:
         await self._until_none(AGREES_S, self._misjudged)
         for at, count in self._left().items():
             self.problem(f"stranded: {count} in {at}")
-        for one in self.ledger.problems():
+        for one in (*self.ledger.problems(), *self.topic.problems()):
             self.problem(one)
 
     def _misjudged(self) -> list[str]:

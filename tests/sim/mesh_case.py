@@ -25,6 +25,7 @@ from tests.sim.node import PORT
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
 
 NODES = 5
 MESSAGES = 12
@@ -33,6 +34,10 @@ CONNECTION = "mesh"
 QUEUE = "start"
 # The home of the seed has it; elsewhere it is deleted while it is empty, and made again.
 FLEETING = "fleeting"
+# A topic, durable subscriptions at so many nodes, and the one that these share.
+NEWS = "news"
+HOLDERS = 3
+SHARED = "shared"
 # Up to so many nodes each one lists all others; of more it lists a few.
 LISTED_MAX = 8
 LISTED = 2
@@ -96,6 +101,27 @@ def request_of(queue: str) -> QueueRequest:
     )
 
 
+def holders_of(names: Sequence[str]) -> Sequence[str]:
+    """Give the nodes with durable subscriptions."""
+    return names[-HOLDERS:]
+
+
+def subscriptions_at(name: str) -> tuple[str, ...]:
+    """Give the durable subscriptions of such a node."""
+    return (f"d.{name}", SHARED)
+
+
+def subscription_request(name: str) -> QueueRequest:
+    """Give what makes a durable subscription."""
+    return QueueRequest(
+        name=name,
+        address=NEWS,
+        routing_type=RoutingType.MULTICAST,
+        auto_create_address=True,
+        auto_delete=False,
+    )
+
+
 def options_of(
     case: MeshCase, name: str, seeded: random.Random, *, is_home: bool, scales_down: bool
 ) -> dict[str, Any]:
@@ -108,6 +134,7 @@ def options_of(
         is_home: it keeps FLEETING.
         scales_down: a stop in good order moves its messages to another node.
     """
+    is_holder = name in holders_of(case.names)
     is_large = case.nodes > LISTED_MAX
     settings: SettingsRepository[Any] = SettingsRepository()
     settings.add("#", AddressSettings(max_delivery_attempts=-1, redistribution_delay_ms=0))
@@ -129,7 +156,10 @@ def options_of(
     policy = PrimaryOnly(scale_down=ScaleDown(discovery_group_ref=None)) if scales_down else None
     return {
         "settings": settings,
-        "queues": tuple(map(request_of, (QUEUE, FLEETING) if is_home else (QUEUE,))),
+        "queues": (
+            *map(request_of, (QUEUE, FLEETING) if is_home else (QUEUE,)),
+            *map(subscription_request, subscriptions_at(name) if is_holder else ()),
+        ),
         "bridges": (),
         "configuration": BrokerConfig(
             cluster=ClusterConfig(
