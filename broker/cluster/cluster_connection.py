@@ -125,9 +125,7 @@ class ClusteringBroker(Protocol):
             BrokerError: it cannot be made.
         """
 
-    def reroute(
-        self, message: Message, named: list[RemoteQueueBinding] | None, queue: str
-    ) -> bool:
+    def reroute(self, message: Message, named: list[RemoteQueueBinding] | None, queue: str) -> bool:
         """Let other queues take a message that a peer refuses; as Clustering.reroute()."""
 
     def consumers_there_changed(self, binding: RemoteQueueBinding) -> None:

@@ -168,8 +168,8 @@ class PeerBridge(CoreBridge):
         bindings: what is known of the peer's queues.
         unanswered: of its queue.
         durable: returns once all that was recorded so far is durable.
-        reroute: called with a copy of a message that the peer refuses, the queues that it is for and
-            the name of its queue; whether others have it now.
+        reroute: called with a copy of a message that the peer refuses, the queues that it is for
+            and the name of its queue; whether others have it now.
         on_changed: called when it was connected or lost.
         on_unreached: called when a connection told of the peer, and was lost before it was of use.
         on_scaled_down: called with the node id of the broker that the peer's messages went to.

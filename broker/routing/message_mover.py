@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from broker.routing.bindings import Binding
     from broker.routing.message_copies import MessageCopies
     from broker.routing.postoffice import PostOffice
-    from broker.routing.remote_bindings import RemoteQueueBinding
     from broker.storage.large_bodies import LargeBodies
     from broker.storage.manager import StorageManager
     from broker.transactions.transaction import Transaction

@@ -426,9 +426,12 @@ class PostOffice:
             route.route(message, routing)
         else:
             binding = route.next_to_queue(queue_name, message)
-            if binding is not None and binding.accepts(message):
-                if binding.is_for(message.routing_type):
-                    binding.route(message, routing)
+            if (
+                binding is not None
+                and binding.accepts(message)
+                and binding.is_for(message.routing_type)
+            ):
+                binding.route(message, routing)
         return False
 
     def _without_queue(

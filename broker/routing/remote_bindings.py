@@ -230,10 +230,10 @@ class RemoteQueueBinding(Binding):
         A subscription gets its copy in every mode. Artemis asks for the routing type of the message
         there (BindingsImpl.matchBinding), so one that says none would be missed.
         """
-        if not self.mode.distributes and self.routing_type is RoutingType.ANYCAST:
-            if self.is_type_known or message.routing_type is not RoutingType.MULTICAST:
-                return False
-        return self.takes(message)
+        is_subscription = self.routing_type is not RoutingType.ANYCAST or (
+            not self.is_type_known and message.routing_type is RoutingType.MULTICAST
+        )
+        return (is_subscription or self.mode.distributes) and self.takes(message)
 
     def has_consumer_for(self, message: Message) -> bool:
         """Whether a consumer there takes it (RemoteQueueBindingImpl.isHighAcceptPriority).

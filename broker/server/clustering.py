@@ -238,9 +238,7 @@ class Clustering:
         )
         return self._parts.administration.create_queue(request)
 
-    def reroute(
-        self, message: Message, named: list[RemoteQueueBinding] | None, queue: str
-    ) -> bool:
+    def reroute(self, message: Message, named: list[RemoteQueueBinding] | None, queue: str) -> bool:
         """Let other queues take a message that a peer refuses, for those that it is for are gone.
 
         Where no queue takes it one is made, or it goes to the dead letter address, as the settings

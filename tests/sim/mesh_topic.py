@@ -110,9 +110,7 @@ class Topic:
         if broker is None or not self._nodes[place].is_active:
             return set()
         found = broker.parts.postoffice.route_of(NEWS).multicast
-        return {
-            (getattr(one, "queue_name", one.unique_name), int(one.binding_id)) for one in found
-        }
+        return {(getattr(one, "queue_name", one.unique_name), int(one.binding_id)) for one in found}
 
     async def subscribe(self, number: int, is_over: Callable[[], bool]) -> None:
         """Be a subscriber here and there, of a durable subscription or of one's own."""
@@ -136,4 +134,3 @@ class Topic:
                         await take(consumer, self.ledger(name), seeded.uniform(0.1, 1.0))
             except (ClientError, OSError):
                 await asyncio.sleep(AGAIN_S)
-

@@ -11,7 +11,6 @@ from tests.broker.cluster.mesh import (
     Mesh,
     demand,
     forwarding,
-    is_told,
     peers_of,
     queue,
     settings,
@@ -29,9 +28,7 @@ def subscription(name):
 
 def topic(*names, **more):
     """A mesh with subscriptions on its nodes: the names of each."""
-    each = {
-        number: {"queues": tuple(map(subscription, some))} for number, some in enumerate(names)
-    }
+    each = {number: {"queues": tuple(map(subscription, some))} for number, some in enumerate(names)}
     return Mesh(len(names), each=each, **more)
 
 
@@ -171,9 +168,7 @@ async def refused(mesh, nodes):
 
 @asynchronous
 async def test_a_message_whose_queue_is_gone_everywhere_stays_until_there_is_one(caplog):
-    mesh = Mesh(
-        2, each={1: {"queues": (queue("q"),)}}, address_settings=settings(**NOTHING_MADE)
-    )
+    mesh = Mesh(2, each={1: {"queues": (queue("q"),)}}, address_settings=settings(**NOTHING_MADE))
     async with mesh.serving() as nodes:
         sf = await refused(mesh, nodes)
         await until(lambda: "stays, no queue takes it" in caplog.text)

@@ -229,7 +229,9 @@ def test_a_queue_told_by_two_peers_is_used_once_and_by_the_other_when_one_goes()
     assert promoted == [far.peer.by_name["a" + PEER]]
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, "x = 1"), ("x = 2", "x = 1"), ("x = 1", None)])
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, "x = 1"), ("x = 2", "x = 1"), ("x = 1", None)]
+)
 def test_a_queue_has_the_filter_that_is_told_when_the_peer_is_back(before, after):
     known = Known()
     updated = []
