@@ -138,6 +138,14 @@ class Binding(Protocol):
         """Of those that share it one gets a message."""
 
     @property
+    def routing_type(self) -> RoutingType:
+        """Which messages it gets."""
+
+    @property
+    def is_type_known(self) -> bool:
+        """Whether the routing type is known, and not guessed."""
+
+    @property
     def binding_id(self) -> int:
         """Of its record; 0 where it has none."""
 

@@ -23,10 +23,11 @@ from broker.routing.remote_bindings import STORE_AND_FORWARD, forget_routes, nam
 
 if TYPE_CHECKING:
     from broker.model.message import Message
+    from broker.notifications import Binding
     from broker.queues.counters import Counters
     from broker.queues.queue import Queue
     from broker.routing.addresses import Addresses
-    from broker.routing.bindings import Binding, RoutingContext
+    from broker.routing.bindings import RoutingContext
     from broker.routing.grouping import Grouping
     from broker.routing.route import Route
 

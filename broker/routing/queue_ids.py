@@ -39,7 +39,7 @@ _SIZE: Final = 8
 
 def names_queues(message: Message) -> bool:
     """Whether a message names queues, here or of a third node."""
-    return message.has_own_properties and (
+    return bool(message.has_own_properties) and (
         message.get(ROUTE_TO) is not None or message.get(SCALEDOWN_TO) is not None
     )
 

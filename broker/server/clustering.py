@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from broker.config.cluster import GroupingHandler as GroupingConfig
     from broker.model.message import Message
     from broker.model.wire import WireRecord
+    from broker.notifications import Binding
     from broker.options import BrokerOptions
     from broker.queues.filter import Filter
     from broker.queues.queue import Queue
-    from broker.routing.bindings import Binding
     from broker.routing.remote_bindings import RemoteQueueBinding
     from broker.server.bridging import Bridging
     from broker.server.composition import Parts
