@@ -17,6 +17,7 @@ import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.bridges.core.target import client_options
+from broker.cluster.bridge_config import bridge_config
 from broker.cluster.introduction import Identity, is_same_place
 from broker.cluster.lost_nodes import LostNodes
 from broker.cluster.peer_bindings import PeerBindings
@@ -24,9 +25,8 @@ from broker.cluster.peer_bridge import PeerBridge, PeerTarget
 from broker.cluster.seeking import Seeking
 from broker.cluster.told import subscription_filter
 from broker.cluster.unanswered import Unanswered
-from broker.config.cluster import BridgeConfig
-from broker.config.cluster_connections import StaticConnectors
 from broker.discovery.topology import Departure
+from broker.errors import BrokerError, ErrorCode
 from broker.routing.remote_bindings import STORE_AND_FORWARD, RemoteQueueBinding
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from broker.cluster.stranded import Stranded
     from broker.cluster.told import Told, ToldClient
     from broker.cluster.topology import ClusterTopology
+    from broker.config.cluster import BridgeConfig
     from broker.config.cluster_connections import ClusterConnection as ClusterConnectionConfig
     from broker.discovery.topology import Member
     from broker.model.message import Message
@@ -53,6 +54,7 @@ log = logging.getLogger("broker.cluster")
 
 # Seconds that bridges may wait for confirmations when the broker stops.
 STOP_S: Final = 10.0
+_FULL_DISK_RETRY_S = 1.0
 
 
 class ClusteringBroker(Protocol):
@@ -374,33 +376,28 @@ class ClusterConnection:
         static = self.config.static_connectors
         is_listed = any(is_same_place(one, primary) for one in self._others())
         if static is None or not static.allow_direct_connections_only or is_listed:
-            self._connect(told)
+            self._meet(told)
+
+    def _meet(self, member: Member) -> None:
+        """Connect to a member; later, where a full disk has no room for its queue."""
+        if (later := self._lost.pop(member.node_id, None)) is not None:
+            later.cancel()
+        try:
+            self._connect(member)
+        except BrokerError as error:
+            if error.code is not ErrorCode.ADDRESS_FULL:
+                raise
+            log.warning(
+                "cluster-connection %s: node %s: %s", self.config.name, member.node_id, error
+            )
+            loop = asyncio.get_running_loop()
+            self._lost[member.node_id] = loop.call_later(_FULL_DISK_RETRY_S, self._hear, member)
 
     def bridge_config(self, queue: str) -> BridgeConfig:
         """Give how a queue is forwarded to a member, as the configuration of a bridge."""
-        config = self.config
-        return BridgeConfig(
-            name=queue,
-            queue_name=queue,
-            forwarding_address=None,
-            filter=None,
-            min_large_message_size_bytes=config.min_large_message_size_bytes,
-            check_period_ms=config.check_period_ms,
-            connection_ttl_ms=config.connection_ttl_ms,
-            retry_interval_ms=config.retry_interval_ms,
-            retry_interval_multiplier=config.retry_interval_multiplier,
-            max_retry_interval_ms=config.max_retry_interval_ms,
-            initial_connect_attempts=config.initial_connect_attempts,
-            reconnect_attempts=config.reconnect_attempts,
-            reconnect_attempts_same_node=0,
-            use_duplicate_detection=config.use_duplicate_detection,
-            confirmation_window_size_bytes=config.confirmation_window_size_bytes,
-            producer_window_size_bytes=config.producer_window_size_bytes,
-            user=self._broker.cluster_user,
-            password=self._broker.cluster_password,
-            client_id=config.client_id,
-            static_connectors=StaticConnectors(connector_refs=()),
-            discovery_group_ref=None,
+        broker = self._broker
+        return bridge_config(
+            self.config, queue, user=broker.cluster_user, password=broker.cluster_password
         )
 
     def _connect(self, member: Member) -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from broker.bridges.core.sending import Sending
 from broker.client.errors import NotConnected
-from broker.cluster import lost_nodes
+from broker.cluster import cluster_connection, lost_nodes
 from broker.cluster.lost_nodes import LostNodes
 from broker.cluster.peer_bridge import PeerBridge
 from broker.errors import BrokerError, ErrorCode
+from broker.server.clustering import Clustering
 from tests.broker.bridges.two_brokers import send, session_of, take
 from tests.broker.cluster.mesh import (
     Mesh,
@@ -239,6 +240,23 @@ async def test_a_full_disk_ends_neither_the_link_nor_the_broker(tmp_path, monkey
         await cluster.joined()
         await until(lambda: forwarding(nodes[0]) == 0)
         assert waiting(nodes[1], "q") == waiting(nodes[0], "q") == 10
+
+
+@asynchronous
+async def test_a_full_disk_puts_off_the_link_to_a_node_that_is_new(monkeypatch, caplog):
+    tries = []
+
+    def make(self, name):
+        tries.append(name)
+        return refuse() if len(tries) < 4 else made(self, name)
+
+    made = Clustering.store_and_forward
+    monkeypatch.setattr(Clustering, "store_and_forward", make)
+    monkeypatch.setattr(cluster_connection, "_FULL_DISK_RETRY_S", 0.05)
+    cluster = Mesh(2, queues=Q)
+    async with cluster.serving() as nodes:
+        assert [len(peers_of(one)) for one in nodes] == [1, 1]
+    assert "the disk is full" in caplog.text
 
 
 def test_without_room_for_the_record_of_a_link_it_is_tried_again():
