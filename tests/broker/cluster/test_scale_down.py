@@ -415,6 +415,35 @@ async def test_what_was_meant_for_a_third_node_goes_on_by_the_target(tmp_path):
 
 
 @asynchronous
+async def test_what_was_meant_for_a_subscription_of_a_third_node_waits_for_that_alone(tmp_path):
+    """The third node is not there, and comes back."""
+    each = {
+        number: {"queues": (queue(name, RoutingType.MULTICAST, "news"),)}
+        for number, name in enumerate("abc")
+    }
+    each[0]["ha_policy"] = policy()
+    cluster = mesh(3, tmp_path, each=each)
+    async with cluster.serving() as nodes:
+        third = nodes[2].node_id
+        nodes[0].cluster.connections["mesh"].queue_of(third).pause()
+        await send(nodes[0], "news", "x", "y")
+        await until(lambda: waiting(nodes[1], "b") == 2)
+        await cluster.stop(2)
+        await until(lambda: not peers_of(nodes[0])[third].is_connected)
+        connector = "to" + str(cluster.ports[1])
+        await nodes[0].scale_down_choice.by_operator(nodes[0]._activation, connector)
+
+        report = await scaled_down(cluster)
+
+        assert report.is_complete
+        assert (forwarding(nodes[1]), waiting(nodes[1], "a"), waiting(nodes[1], "b")) == (2, 2, 2)
+        await cluster.start(2)
+        await until(lambda: waiting(nodes[2], "c") == 2)
+        await until(lambda: forwarding(nodes[1]) == 0)
+        assert waiting(nodes[1], "a") == waiting(nodes[1], "b") == 2
+
+
+@asynchronous
 async def test_clients_are_sent_to_the_target(tmp_path):
     cluster = mesh(2, tmp_path)
     async with cluster.serving() as nodes, session_of(nodes[0]) as session:
