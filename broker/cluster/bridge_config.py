@@ -14,7 +14,7 @@ __all__ = ["bridge_config"]
 
 
 def bridge_config(
-    config: ClusterConnection, queue: str, *, user: str | None, password: str | None
+    config: ClusterConnection, queue: str, *, user: str, password: str
 ) -> BridgeConfig:
     """Give how a queue is forwarded to a member, as the configuration of a bridge.
 
