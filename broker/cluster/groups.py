@@ -346,7 +346,9 @@ class ClusterGroups:
     def _reconsider(self, queue: Queue) -> None:
         if queue.is_deleted or self._is_stopped:
             return
-        if queue.message_count or queue.undecided_count:
+        pages = queue.pages
+        may_have_some = queue.has_groups or (pages is not None and pages.unread_count)
+        if queue.undecided_count or (may_have_some and queue.message_count):
             self._moves.look_again(queue)
         self.consumers_changed(queue)
         queue.look_again()
@@ -439,8 +441,13 @@ class ClusterGroups:
 
     def consumers_there_changed(self, binding: RemoteQueueBinding) -> None:
         """Consumers of a queue of another broker came or went."""
-        for queue in self._queues_by_name(binding.routing_name or ""):
-            self.consumers_changed(queue)
+        address = self._addresses.by_name.get(binding.address)
+        if address is None:
+            return
+        # Not all queues: with many of them, and many consumers elsewhere, that would take minutes.
+        for queue in list(address.queues.values()):
+            if queue.binding.routing_name == binding.routing_name:
+                self.consumers_changed(queue)
 
     def _successors(self, queue: Queue) -> list[RemoteQueueBinding]:
         """Give the queues elsewhere that have consumers."""

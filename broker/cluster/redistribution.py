@@ -4,7 +4,9 @@
         ─▶ redistribution-delay ─▶ each waiting message ─▶ balancing.redistribution_target()
         ─▶ a copy for the store-and-forward queue, the original acknowledged: one transaction
 
-A message stays while a consumer here wants it, whatever that one's credits are. Messages are looked
+A message stays while a consumer here wants it, whatever that one's credits are, and for the delay
+after such a one has left: one with a selector that comes and goes keeps what it wants, and no more.
+Messages are looked
 at in their order, and get to the back of the other queue. Those of groups and of exclusive queues
 have an owner, and are not moved here: groups.py.
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from broker.model.message import Message
     from broker.queues.counters import Counters
+    from broker.queues.filter import Filter
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
     from broker.queues.reference_lists import Cursor
@@ -50,6 +53,8 @@ _LOOK_COUNT: Final = 100
 _AGAIN_S: Final = 1.0
 _AGAIN_SHARE: Final = 20
 _FAILED_S: Final = 1.0
+# Between two looks at a queue that has nothing: a broker may have ten thousand such.
+_EMPTY_S: Final = 1.0
 
 
 class Mover(Protocol):
@@ -108,8 +113,7 @@ class Redistribution:
     # --- what happens -------------------------------------------------------------------------
 
     def consumers_changed(self, queue: Queue) -> None:
-        """A consumer came or went: the delay begins anew."""
-        self._cancel(queue.name)
+        """A consumer came or went: behind one that takes all the delay begins anew."""
         self._consider(queue)
 
     def queue_added(self, queue: Queue) -> None:
@@ -155,6 +159,7 @@ class Redistribution:
         if not due:
             self._cancel(queue.name)
         elif (looking := self._looking.get(queue.name)) is not None:
+            looking.note_consumers()
             looking.again.set()
         else:
             made = _Look(queue, delay_ms / 1000, self._target, self._move)
@@ -204,12 +209,34 @@ class _Look:
         self._move = move
         self._position = 0
         self._has_failed = False
+        # Filters of consumers that are here, and until when those that have left count.
+        self._present: set[Filter] = set()
+        self._left: dict[Filter, float] = {}
         self.is_due = False
         self.again = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._due_at_s = self._loop.time() + delay_s
         self.task = self._loop.create_task(self._run())
         self.task.add_done_callback(_log_fault)
+        self.note_consumers()
+
+    def note_consumers(self) -> None:
+        """A consumer came or went: what one that left wants stays for the delay."""
+        now_s = self._loop.time()
+        present = {one.filter for one in self._queue.consumers.all() if one.filter is not None}
+        self._left = {one: until_s for one, until_s in self._left.items() if until_s > now_s}
+        for one in self._present - present:
+            self._left[one] = now_s + self._delay_s
+        self._present = present
+
+    def _is_kept(self, message: Message) -> bool:
+        """Whether a consumer here wants it, or did a moment ago."""
+        if self._queue.consumers.wants(message):
+            return True
+        if not self._left:
+            return False
+        now_s = self._loop.time()
+        return any(until_s > now_s and one.matches(message) for one, until_s in self._left.items())
 
     @property
     def due_in_s(self) -> float:
@@ -235,7 +262,7 @@ class _Look:
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(POLL_S):
+            async with asyncio.timeout(POLL_S if self._queue.message_count else _EMPTY_S):
                 await self.again.wait()
         except TimeoutError:
             return
@@ -262,7 +289,7 @@ class _Look:
         is_owned = message.get(GROUP_ID) is not None or (
             queue.binding.exclusive and queue.admission is not None
         )
-        if is_owned or queue.consumers.wants(message):
+        if is_owned or self._is_kept(message):
             return
         try:
             position, target = self._target(queue, message, self._position)

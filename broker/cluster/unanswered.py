@@ -107,9 +107,7 @@ class Unanswered:
         for one in kept:
             self._keep(one)
         # Last: until then all of the oldest count as sent.
-        for one in self._kept.ids():
-            if one not in kept:
-                self._kept.remove(one)
+        self._kept.retain(kept)
 
     def _keep(self, one: bytes) -> None:
         if one not in self._kept:

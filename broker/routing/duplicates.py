@@ -246,6 +246,21 @@ class DuplicateCache:
             self.add(kept_id, record_id)
         return True
 
+    def retain(self, wanted: Container[bytes]) -> None:
+        """Forget all but these, in one go.
+
+        Args:
+            wanted: that stay.
+        """
+        kept = []
+        for pair in self._in_order():
+            if pair[0] in wanted:
+                kept.append(pair)
+            elif pair[1]:
+                self._storage.delete_duplicate_id(pair[1])
+        self._empty()
+        self.load(kept)
+
     def resize(self, size: int) -> None:
         """Remember so many from now on; the oldest go."""
         pairs = list(self._in_order())

@@ -174,3 +174,17 @@ def test_ids_of_addresses_that_went_by_themselves_are_not_too_many():
         LEFT_IDS_MAX // 2,
     ]
     assert len(storage.records) == LEFT_IDS_MAX
+
+
+@given(st.lists(st.integers(0, 3), max_size=40), st.sets(st.integers(0, 39)))
+def test_all_but_those_that_are_wanted_are_forgotten_in_one_go(senders, wanted):
+    storage = Recorded()
+    cache = cache_on(storage, size=100)
+    sent = [id_of(sender, number) for number, sender in enumerate(senders)]
+    for one in sent:
+        add(cache, one)
+    left = [one for number, one in enumerate(sent) if number in wanted]
+    cache.retain(set(left))
+
+    assert cache.ids() == left
+    assert sorted(storage.records.values()) == sorted(left)

@@ -170,6 +170,31 @@ async def test_the_delay_counts_from_the_last_consumer_and_a_new_one_ends_it():
 
 @pytest.mark.slow
 @asynchronous
+async def test_consumers_with_selectors_that_come_and_go_keep_what_they_want_alone():
+    """Each comes again within the delay; what none of them wants has to go all the same."""
+    mesh = Mesh(2, queues=Q, address_settings=settings(redistribution_delay_ms=1500))
+    async with mesh.serving() as nodes, session_of(nodes[0]) as session:
+        is_over = asyncio.Event()
+
+        async def poll():
+            while not is_over.is_set():
+                consumer = await session.consumer("q", selector="kind = 'kept'")
+                await asyncio.sleep(0.1)
+                await consumer.close()
+                await asyncio.sleep(0.2)
+
+        polling = asyncio.create_task(poll())
+        await send(nodes[0], "q", "goes", properties={"kind": "other"})
+        assert waiting(nodes[0], "q") == 1
+        async with consuming(nodes[1]) as there:
+            await until(lambda: there == ["goes"])
+            assert not polling.done()
+        is_over.set()
+        await polling
+
+
+@pytest.mark.slow
+@asynchronous
 async def test_grouped_messages_stay_with_their_node_where_nothing_is_distributed():
     mesh = Mesh(2, queues=Q, mode="OFF_WITH_REDISTRIBUTION")
     async with mesh.serving() as nodes:
