@@ -165,6 +165,7 @@ class PeerBindings:
                 known.is_connected = True
                 known.is_given_up = False
                 known.is_peer_pinning = self.is_pinning
+                self._registry.peer_changed(known)
                 return
             self._remove(known)
         filter = None if told.filter is None else self._parse_filter(told.filter)
@@ -238,6 +239,7 @@ class PeerBindings:
         for binding in self.by_name.values():
             binding.is_connected = False
             self._forget_consumers(binding)
+            self._registry.peer_changed(binding)
 
     def give_up(self) -> None:
         """The peer was not reached for long: others may take over what it alone delivers."""

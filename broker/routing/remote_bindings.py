@@ -271,7 +271,8 @@ class RemoteBindings:
     Attributes:
         by_name: those in use, by their cluster names.
         by_id: the same, by their ids.
-        on_promoted: called with one that is in use in place of one that is gone.
+        on_promoted: called with one that is in use in place of another one, and with that one; None
+            if that is gone, which was told before.
     """
 
     def __init__(
@@ -279,7 +280,9 @@ class RemoteBindings:
     ) -> None:
         self.by_name: dict[str, RemoteQueueBinding] = {}
         self.by_id: dict[int, RemoteQueueBinding] = {}
-        self.on_promoted: Callable[[RemoteQueueBinding], object] = lambda binding: None
+        self.on_promoted: Callable[[RemoteQueueBinding, RemoteQueueBinding | None], object] = (
+            lambda binding, instead_of: None
+        )
         self._wildcards = wildcards
         self._on_change = on_change
         self._by_address: dict[str, dict[str, RemoteQueueBinding]] = {}
@@ -299,12 +302,44 @@ class RemoteBindings:
         return self.by_name.get(binding.unique_name) is binding
 
     def add(self, binding: RemoteQueueBinding) -> None:
-        """Use a binding, unless a nearer one of its queue is in use."""
+        """Use a binding, unless one of its queue whose peer is reached is in use."""
         used = self.by_name.get(binding.unique_name)
         if used is not None:
             self._others.setdefault(binding.unique_name, []).append(binding)
+            self.peer_changed(binding)
             return
         self._use(binding)
+
+    def peer_changed(self, binding: RemoteQueueBinding) -> None:
+        """A peer is reached, or no more: a queue is reached by another way where that helps.
+
+        In a ring a queue is told by both neighbours. What is for it would wait for the one that is
+        away, though the other one is there.
+
+        Args:
+            binding: of the peer.
+        """
+        used = self.by_name.get(binding.unique_name)
+        others = [one for one in self._others.get(binding.unique_name, ()) if one.is_connected]
+        if used is None or used.is_connected or not others:
+            return
+        nearest = min(others, key=lambda one: one.distance)
+        self._others[binding.unique_name].remove(nearest)
+        self._others[binding.unique_name].append(used)
+        self._unuse(used)
+        self._use(nearest)
+        self.on_promoted(nearest, used)
+
+    def _unuse(self, binding: RemoteQueueBinding) -> None:
+        del self.by_name[binding.unique_name]
+        del self.by_id[binding.binding_id]
+        at = self._by_address[binding.address]
+        del at[binding.unique_name]
+        if not at:
+            del self._by_address[binding.address]
+        if self._wildcards.is_wild(binding.address):
+            self._patterns.remove(binding.address, binding)
+        self._on_change(binding.address)
 
     def _use(self, binding: RemoteQueueBinding) -> None:
         self.by_name[binding.unique_name] = binding
@@ -325,19 +360,11 @@ class RemoteBindings:
             return
         if self.by_name.get(name) is not binding:
             return
-        del self.by_name[name]
-        del self.by_id[binding.binding_id]
-        at = self._by_address[binding.address]
-        del at[name]
-        if not at:
-            del self._by_address[binding.address]
-        if self._wildcards.is_wild(binding.address):
-            self._patterns.remove(binding.address, binding)
-        self._on_change(binding.address)
+        self._unuse(binding)
         if others:
             nearest = min(others, key=lambda one: (not one.is_connected, one.distance))
             others.remove(nearest)
             if not others:
                 del self._others[name]
             self._use(nearest)
-            self.on_promoted(nearest)
+            self.on_promoted(nearest, None)

@@ -196,12 +196,16 @@ class Clustering:
             told.client_id, told.protocol, told.remote, told.connection, told.distance + 1
         )
 
-    def _promoted(self, binding: RemoteQueueBinding) -> None:
+    def _promoted(self, binding: RemoteQueueBinding, instead_of: RemoteQueueBinding | None) -> None:
         """Tell of a queue that is reached by another way now."""
         tell = self._parts.notifications
+        if instead_of is not None:
+            tell.binding(NotificationType.BINDING_REMOVED, instead_of)
         tell.binding(NotificationType.BINDING_ADDED, binding)
         for filter in binding.consumers():
             tell.remote_consumer(NotificationType.CONSUMER_CREATED, binding, filter)
+        # What waits here may go there now.
+        self.consumers_there_changed(binding)
 
     def parse_filter(self, text: str) -> Filter | None:
         """Give the filter of a selector's text.

@@ -273,6 +273,37 @@ async def test_a_chain_hands_on_as_far_as_max_hops_says():
             assert len(peers_of(nodes[0])) == 1
 
 
+@pytest.mark.slow
+@asynchronous
+async def test_in_a_ring_the_way_round_is_taken_when_a_neighbour_is_away():
+    """A knows C by B and by D, and B is lost: what comes to A goes by D."""
+    mesh = Mesh(
+        4,
+        links={0: [1, 3], 1: [0, 2], 2: [1, 3], 3: [2, 0]},
+        each={number: {"queues": Q} for number in (0, 2)},
+        max_hops=2,
+        direct=True,
+    )
+    async with mesh.serving() as nodes:
+        await until(lambda: all(is_told(one, 2) for one in nodes))
+        async with consuming(nodes[2]) as there:
+            await until(lambda: demand(nodes[0], "q") == 1)
+            await send(nodes[0], "q", "1")
+            await until(lambda: there == ["1"])
+            (way,) = remote(nodes[0], "q")
+            # As when its connection is lost without a word.
+            (away,) = (
+                one for one in peers_of(nodes[0]).values() if way in one.bindings.by_name.values()
+            )
+            away.bindings.disconnected()
+            assert remote(nodes[0], "q")[0] is not way
+            await until(lambda: demand(nodes[0], "q") == 1)
+
+            await send(nodes[0], "q", "2", "3")
+
+            await until(lambda: there == ["1", "2", "3"])
+
+
 def remote(node, address):
     return node.parts.postoffice.addresses.remote.at(address)
 

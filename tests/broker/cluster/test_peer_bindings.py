@@ -216,7 +216,7 @@ def test_a_queue_told_by_two_peers_is_used_once_and_by_the_other_when_one_goes()
     far.registry = near.registry
     far.peer._registry = near.registry
     promoted = []
-    near.registry.on_promoted = promoted.append
+    near.registry.on_promoted = lambda *told: promoted.append(told)
     for one in (near, far):
         one.tell(ToldType.RESET)
         one.tell(ToldType.BINDING_ADDED, "a", 1)
@@ -226,7 +226,43 @@ def test_a_queue_told_by_two_peers_is_used_once_and_by_the_other_when_one_goes()
     near.peer.clear()
 
     assert near.registry.by_name["a" + PEER] is far.peer.by_name["a" + PEER]
-    assert promoted == [far.peer.by_name["a" + PEER]]
+    assert promoted == [(far.peer.by_name["a" + PEER], None)]
+
+
+def test_a_queue_told_by_two_peers_is_reached_by_the_one_that_is_there():
+    first, second = Known(), Known()
+    second.registry = first.registry
+    second.peer._registry = first.registry
+    promoted = []
+    first.registry.on_promoted = lambda *told: promoted.append(told)
+    for one in (first, second):
+        one.tell(ToldType.RESET)
+        one.tell(ToldType.BINDING_ADDED, "a", 1)
+        one.tell(ToldType.RESET_COMPLETE)
+    by_first, by_second = (one.peer.by_name["a" + PEER] for one in (first, second))
+    used = first.registry.by_name
+
+    first.peer.disconnected()
+    assert used["a" + PEER] is by_second
+    assert promoted == [(by_second, by_first)]
+    # One that is back changes nothing, until the other one goes.
+    first.tell(ToldType.RESET)
+    first.tell(ToldType.BINDING_ADDED, "a", 1)
+    first.tell(ToldType.RESET_COMPLETE)
+    assert used["a" + PEER] is by_second
+    second.peer.disconnected()
+    assert used["a" + PEER] is first.peer.by_name["a" + PEER]
+    # With none of both the last one stays, and who is back first is used.
+    first.peer.disconnected()
+    assert used["a" + PEER] is first.peer.by_name["a" + PEER]
+    second.tell(ToldType.RESET)
+    second.tell(ToldType.BINDING_ADDED, "a", 1)
+    assert used["a" + PEER] is second.peer.by_name["a" + PEER]
+    assert len(promoted) == 3
+    # Both ways are known still: one is left when the other is gone for good.
+    second.heard.known["a" + PEER] = Counter()
+    second.peer.clear()
+    assert used["a" + PEER] is first.peer.by_name["a" + PEER]
 
 
 @pytest.mark.parametrize(
