@@ -176,8 +176,8 @@ async def reset(run: Run, seconds: float, name: str) -> None:
 
 
 async def slow_disk(run: Run, seconds: float, name: str) -> None:
-    """Writes and syncs take long."""
-    disk = run.node(name).storage.disk
+    """Writes and syncs take long; of a pair those of its store."""
+    disk = run.disk(name)
     before = disk.sync_s
     disk.sync_s = SLOW_S
     await asyncio.sleep(seconds)
@@ -251,11 +251,18 @@ async def power_store(run: Run, seconds: float, name: str) -> None:
     await _end_store(run, seconds, name, is_power=True)
 
 
-async def _end_store(run: Run, seconds: float, name: str, *, is_power: bool) -> None:
+async def forget_locks(run: Run, seconds: float, name: str) -> None:
+    """What serves a shared folder is killed, and comes back without the locks it had given."""
+    await _end_store(run, seconds, name, is_power=False, forgets=True)
+
+
+async def _end_store(
+    run: Run, seconds: float, name: str, *, is_power: bool, forgets: bool = False
+) -> None:
     store = run.store(name)
     store.kill(is_power=is_power)
     await asyncio.sleep(seconds)
-    await store.start()
+    await store.start(forgets=forgets)
 
 
 FAULTS: dict[str, Callable[..., Awaitable[None]]] = {
@@ -264,6 +271,6 @@ FAULTS: dict[str, Callable[..., Awaitable[None]]] = {
         *(kill, power, stop, pause, pause_client, pause_then_kill, stall, clock),
         *(partition, one_way, reset, late, slow_link, narrow_link, no_name),
         *(slow_disk, full_disk, fail_disk, fail_sync),
-        *(add, remove, kill_store, power_store),
+        *(add, remove, kill_store, power_store, forget_locks),
     )
 }

@@ -8,6 +8,12 @@ with the process, or `LEASE_S` after the machine was heard of last. Then the mac
 open files with it: whatever it still does to them fails, and what it had not synced is gone. A
 process that is paused keeps its lock.
 
+A server that is started without its locks (`start(forgets=True)`) is what NFS 3 may come to: the
+files stay open. Who had the lock takes it again with its next look, unless another was faster.
+Then nothing keeps it from writing but what `NodeLock` itself sees, twice a second and before it
+answers. What it still writes is in a file that the new owner has read already: it is counted, and
+not seen.
+
 While the server is away, or cut off, what is written and synced waits, and pages and bodies of
 large messages fail.
 """
@@ -19,20 +25,22 @@ import errno
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.storage.node_lock import NodeLock
+from broker.storage.node_owner import TOUCH_S, Owner
 from broker.storage.node_state import NodeState
+from broker.storage.node_view import BACKUP_FILE, PRIMARY_FILE
 from broker.storage.open import LOCKED_PAUSE_S
 from journal.errors import JournalIOError, JournalLocked
 from tests.sim.files import MemoryBodies, MemoryFolders
-from tests.sim.node import memory_stores
+from tests.sim.node import SYNC_S, memory_stores
 from tests.sim.record_log import Disk, RecordLog
 from tests.sim.store import MemoryStore
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from broker.options import BrokerOptions
     from broker.storage.open import Stores
@@ -45,6 +53,16 @@ if TYPE_CHECKING:
 LEASE_S = 2.0
 # Between two looks of the server, and of a client that waits for it.
 LOOK_S = 0.1
+# An owner that runs has looked after its lock by then.
+LOOKS_S = TOUCH_S + 3 * LOOK_S
+
+
+class StaleWrite(NamedTuple):
+    """What a machine wrote at a moment, though another one was the owner since an earlier one."""
+
+    moment_s: float
+    host: Host
+    lost_s: float
 
 
 class FolderDisk(Disk):
@@ -70,10 +88,18 @@ class FolderDisk(Disk):
     def fails(self, value: bool) -> None:
         self._fails = value
 
+    def duration(self, bounds: tuple[float, float]) -> float:
+        """Of a sync as long as the server's disk takes."""
+        return super().duration(self._pair.disk.sync_s if bounds is self.sync_s else bounds)
+
     @property
     def is_away(self) -> bool:
         """Whether the server does not answer."""
         return not self._pair.hears(self._host)
+
+    def tell_stale(self, lost_s: float) -> None:
+        """Something was written whose writer is the owner no more, since a moment."""
+        self._pair.stale_writes.append(StaleWrite(self._pair.clock(), self._host, lost_s))
 
     def check(self, what: str) -> None:
         if self.is_away:
@@ -91,6 +117,7 @@ class FolderStore(MemoryStore):
     def __init__(self, log: RecordLog, threads: Threads, **options: Any) -> None:
         super().__init__(log, **options)
         self._threads = threads
+        self._lost_s: float | None = None
 
     @property
     def _disk(self) -> FolderDisk:
@@ -115,8 +142,14 @@ class FolderStore(MemoryStore):
             self._threads.sleep(LOOK_S)
         super()._sync_now(position)
 
+    def _synced(self, position: int) -> None:
+        if self._lost_s is not None and position > self.log.synced:
+            self._disk.tell_stale(self._lost_s)
+        super()._synced(position)
+
     def lose(self) -> None:
         """The file is another machine's: what is done to it from now on is not seen."""
+        self._lost_s = self._clock()
         log, self.log = self.log, RecordLog(self.log.disk)
         self.log.entries[:] = log.entries
         self.log.written, self.log.synced = log.written, log.synced
@@ -127,34 +160,61 @@ class FolderPair:
     """The folder, and what two nodes have in common.
 
     Attributes:
-        holder: who has the lock.
+        disk: of the server.
+        holders: who has which lock, by the name of its file.
         state: as the first byte of server.lock.
-        activations: how often one of them got the folder.
+        activations: how often one of them got the folder: the epoch of its owner.
+        stale_writes: of who did not see yet that its lock was forgotten, and taken by another.
+        stale_count: how many there were.
+        lock_type: of the nodes; a subclass, with a fault in it.
     """
 
+    lock_type: type[FolderLock]
+    # A lock goes with its process, at once.
+    lease_s = 0.0
+    # There is no clock that makes a lock last.
+    is_odd = False
+
     def __init__(self, network: Network, name: str, seeded: random.Random) -> None:
+        self.lock_type = FolderLock
         self.network = network
         self.host = network.host(name)
         self.seeded = seeded
         self.node_id = str(uuid.UUID(int=seeded.getrandbits(128), version=1))
         assert network.loop.threads is not None, "the loop has threads"
         self.threads: Threads = network.loop.threads
-        self.holder: FolderStorage | None = None
+        self.holders: dict[str, FolderStorage] = {}
         self.state = b"0"
         self.activations = 0
-        disk = Disk(seeded)
+        self.stale_writes: list[StaleWrite] = []
+        self.stale_count = 0
+        self.clock = network.loop.time
+        disk = self.disk = Disk(seeded)
+        disk.sync_s = seeded.choice(SYNC_S)
         self.bindings, self.messages = RecordLog(disk), RecordLog(disk)
         self.pages, self.large = MemoryFolders(disk), MemoryBodies(disk)
         self._process: Process | None = None
-        self._heard_s = 0.0
+        self._storages: list[FolderStorage] = []
 
-    async def start(self) -> None:
-        """Start the server."""
+    @property
+    def is_up(self) -> bool:
+        """Whether the server runs."""
+        return self._process is not None
+
+    async def start(self, *, forgets: bool = False) -> None:
+        """Start the server.
+
+        Args:
+            forgets: who had its locks.
+        """
         if not self.host.is_up:
             self.network.power_on(self.host)
         if self._process is None:
             self._process = self.network.loop.process(self.host.name, self.host)
-            self._heard_s = self.network.loop.time()
+            if forgets:
+                self.holders.clear()
+            for one in self._storages:
+                one.heard_s = self.clock()
             self._process.spawn(self._watch())
 
     def kill(self, *, is_power: bool) -> None:
@@ -168,23 +228,63 @@ class FolderPair:
     def storage(self, host: Host, ids: SeededIds) -> FolderStorage:
         """Give what one of the nodes has of it."""
         del ids
-        return FolderStorage(self, host)
+        made = FolderStorage(self, host)
+        self._storages.append(made)
+        return made
 
     def hears(self, host: Host) -> bool:
         """Whether a machine and the server reach each other."""
         is_open = self.network.is_open
-        return self._process is not None and is_open(host, self.host) and is_open(self.host, host)
+        return self.is_up and is_open(host, self.host) and is_open(self.host, host)
+
+    def await_server(self, host: Host) -> None:
+        """Wait as the mount of a machine does, and the process with it."""
+        while not self.hears(host):
+            self.threads.sleep(LOOK_S)
+
+    def node_state(self) -> NodeState:
+        """What server.lock says; without the network."""
+        return NodeState.of(self.state)
+
+    def keeper(self) -> FolderStorage | None:
+        """Who has the primary's lock."""
+        return self.holders.get(PRIMARY_FILE)
+
+    def double_writes(self, runs_since_s: Mapping[str, float]) -> list[str]:
+        """What was written, since the last call, by who could know that it is the owner no more.
+
+        Args:
+            runs_since_s: moment since when a machine's process has not stood still.
+        """
+        found, self.stale_writes = self.stale_writes, []
+        self.stale_count += len(found)
+        return [
+            f"{one.host.name} wrote at {one.moment_s:.2f} s, and lost its lock at {one.lost_s:.2f}"
+            for one in found
+            if one.moment_s > max(one.lost_s, runs_since_s[one.host.name]) + LOOKS_S
+        ]
+
+    def take(self, name: str, storage: FolderStorage) -> bool:
+        """Whether a node has a lock from now on."""
+        return self.holders.setdefault(name, storage) is storage
+
+    def give(self, name: str, storage: FolderStorage) -> None:
+        """Have a node have a lock no more."""
+        if self.holders.get(name) is storage:
+            del self.holders[name]
 
     async def _watch(self) -> None:
-        """Take the lock away from a machine that is not there any more."""
+        """Take the locks away from a machine that is not there any more."""
         loop = self.network.loop
         while True:
             await asyncio.sleep(LOOK_S)
-            if self.holder is None or self.hears(self.holder.host):
-                self._heard_s = loop.time()
-            elif loop.time() - self._heard_s > LEASE_S:
-                self.holder.revoked()
-                self.holder = None
+            for one in self._storages:
+                if self.hears(one.host):
+                    one.heard_s = loop.time()
+                    if one.is_gone:
+                        one.give_locks()
+                elif loop.time() - one.heard_s > LEASE_S:
+                    one.revoked()
 
     def crash(self, *, is_power: bool) -> int:
         """Leave one of the states that the end of who had the lock may; how much was lost."""
@@ -195,12 +295,37 @@ class FolderPair:
         return lost
 
 
-class _Lock(NodeLock):
-    """The lock of the folder, as one process has it; see NodeLock."""
+class _OwnerFile:
+    """See node_owner.OwnerFile; each owner is another activation of the pair."""
 
-    def __init__(self, storage: FolderStorage, *, is_backup: bool) -> None:
-        super().__init__(Path("/shared"), is_backup=is_backup)
+    def __init__(self, storage: FolderStorage) -> None:
+        self._pair = storage.pair
+        self._pair.activations += 1
+        name = storage.host.name
+        self.owner = Owner(self._pair.activations, self._pair.node_id, name, name, 1, 0)
+
+    @property
+    def is_replaced(self) -> bool:
+        return self._pair.activations != self.owner.epoch
+
+    def touch(self) -> None:
+        """Nothing: locks of this server reach from host to host."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class FolderLock(NodeLock):
+    """The locks of the folder, as one process has them; see NodeLock."""
+
+    def __init__(
+        self, storage: FolderStorage, *, is_backup: bool, on_lost: Callable[[Exception], object]
+    ) -> None:
+        super().__init__(Path("/shared"), is_backup=is_backup, is_pair=True, on_lost=on_lost)
         self._storage = storage
+        # Its open files are lost with it.
+        self._mount = storage.disk
+        self._released = storage.pair.threads.event()  # type: ignore[assignment]
 
     @property
     def _pair(self) -> FolderPair:
@@ -211,37 +336,84 @@ class _Lock(NodeLock):
         return NodeState.of(self._pair.state)
 
     def _holder(self) -> str | None:
-        return None if self._pair.holder in (None, self._storage) else "the other node"
+        holder = self._pair.holders.get(PRIMARY_FILE)
+        return None if holder in (None, self._storage) else "the other node"
 
     def _take_backup_lock(self) -> bool:
+        if not self._pair.take(BACKUP_FILE, self._storage):
+            self.reason = "the folder has another backup that waits"
+            return False
         return True
+
+    def _ask_for_place(self) -> None:
+        if self._pair.activations:
+            self._pair.state = NodeState.FAILING_BACK.value
 
     def acquire(self, *, sleep: Callable[[float], None] = time.sleep) -> None:
         del sleep
-        pair = self._pair
-        if pair.holder not in (None, self._storage):
+        try:
+            self._take()
+        except BaseException:
+            self.release()
+            raise
+
+    def _take(self) -> None:
+        pair, storage = self._pair, self._storage
+        if not pair.take(PRIMARY_FILE, storage):
             raise JournalLocked("the folder is in use by another broker")
-        pair.holder = self._storage
+        self._released.clear()
+        self._lost = None
+        self._mount = storage.disk
         self.node_id = pair.node_id
+        if self._is_backup:
+            if self._read_state() not in (NodeState.ACTIVE, NodeState.FAILING_BACK):
+                raise JournalLocked("the folder is the primary's, which has stopped in order")
+            self._write_state(NodeState.ACTIVE)
+        else:
+            self._write_state(NodeState.FAILING_BACK)
+        self._owner = _OwnerFile(storage)  # type: ignore[assignment] # by its methods.
+        self._looking_after = pair.threads.start_thread(  # type: ignore[assignment]
+            self._look_after, "node-lock"
+        )
+
+    def activated(self) -> None:
+        super().activated()
+        self._storage.pair.give(BACKUP_FILE, self._storage)
 
     def check(self) -> None:
+        self._storage.pair.await_server(self._storage.host)
+        if self._lost is None and self._owner is not None:
+            if self._mount.is_revoked:
+                self._lose("its files cannot be looked at")
+            elif self._owner.is_replaced:
+                self._lose("another owner took the folder")
+        if self._lost is not None:
+            raise self._lost
+
+    def _look_once(self) -> None:
         pair = self._storage.pair
-        # The mount waits for a server that does not answer, and its process with it.
-        while not pair.hears(self._storage.host):
-            pair.threads.sleep(LOOK_S)
-        if pair.holder is not self._storage:
-            raise JournalIOError(errno.ENOLCK, "the lock was lost", "serverlock.1")
+        pair.await_server(self._storage.host)
+        owner = self._owner
+        if owner is None or self._released.is_set():
+            return
+        if self._mount.is_revoked:
+            raise OSError(errno.EIO, "the open files are lost")
+        if owner.is_replaced:
+            self._lose("another owner took the folder")
+        elif not pair.take(PRIMARY_FILE, self._storage):
+            self._lose("the file system gave it to another process")
 
     def _write_state(self, state: NodeState) -> None:
         pair = self._pair
-        if pair.holder is not self._storage:
+        if self._mount.is_revoked:
             raise JournalIOError(errno.ESTALE, "cannot write the broker's state", "server.lock")
         pair.state = state.value
 
     def release(self) -> None:
-        pair = self._storage.pair
-        if pair.holder is self._storage and pair.hears(self._storage.host):
-            pair.holder = None
+        super().release()
+        # Else the server learns it when it hears the machine again.
+        if self._storage.pair.hears(self._storage.host):
+            self._storage.give_locks()
 
 
 class FolderStorage:
@@ -249,6 +421,8 @@ class FolderStorage:
 
     Attributes:
         activation: which activation of the pair the node's last one was.
+        heard_s: when the server heard the machine last.
+        is_gone: the process that had locks is no more.
     """
 
     def __init__(self, pair: FolderPair, host: Host) -> None:
@@ -256,6 +430,8 @@ class FolderStorage:
         self.host = host
         self.disk = FolderDisk(pair, host)
         self.activation = 0
+        self.heard_s = 0.0
+        self.is_gone = False
         self._threads = pair.threads
         self._stores: list[FolderStore] = []
 
@@ -263,29 +439,46 @@ class FolderStorage:
         self, options: BrokerOptions, *, on_lost: Callable[[Exception], object], wait: StartWait
     ) -> Stores:
         """Wait for the lock and open them; see Broker."""
-        del on_lost
-        return await asyncio.to_thread(self._open, options.is_backup, wait)
+        return await asyncio.to_thread(self._open, options.is_backup, on_lost, wait)
 
-    def _open(self, is_backup: bool, wait: StartWait) -> Stores:
+    def _open(
+        self, is_backup: bool, on_lost: Callable[[Exception], object], wait: StartWait
+    ) -> Stores:
         def sleep(seconds: float) -> None:
             self._threads.sleep(seconds)
             wait.check()
 
         pair = self.pair
-        lock = _Lock(self, is_backup=is_backup)
-        clock = pair.network.loop.time
-        while True:
-            lock.await_free(-1, clock=clock, sleep=sleep)
-            try:
-                lock.acquire()
-            except JournalLocked:
-                sleep(LOCKED_PAUSE_S)
-                continue
-            break
-        pair.activations += 1
-        self.activation = pair.activations
+        self.is_gone = False
+        lock = pair.lock_type(self, is_backup=is_backup, on_lost=on_lost)
+        clock = pair.clock
+        try:
+            while True:
+                lock.await_free(-1, clock=clock, sleep=sleep)
+                try:
+                    lock.acquire()
+                except JournalLocked:
+                    sleep(LOCKED_PAUSE_S)
+                    continue
+                break
+        except BaseException:
+            lock.release()
+            raise
+        self.activation = lock.epoch
+        return self._opened(lock)
+
+    def _opened(self, lock: FolderLock) -> Stores:
+        pair = self.pair
+        owners = [log.owner for log in (pair.bindings, pair.messages)]
+        for owner in owners:
+            if isinstance(owner, FolderStore):
+                # Its lock was forgotten.
+                owner.lose()
+        if any(owners):
+            pair.crash(is_power=True)
         pair.bindings.disk = pair.messages.disk = self.disk
         pair.pages, pair.large = pair.pages.taken_over(self.disk), pair.large.taken_over(self.disk)
+        clock = pair.clock
         self._stores = [
             FolderStore(log, self._threads, clock=clock) for log in (pair.bindings, pair.messages)
         ]
@@ -299,17 +492,31 @@ class FolderStorage:
             activated=lock.activated,
             paused=lock.paused,
             closers=[lock.release],
-            check_lock=lock.check,
+            check_lock=lock.look_after,
+            ownership=lock,
         )
 
+    @property
+    def _is_owner(self) -> bool:
+        """Whether its open files are the last that were opened, locked or not."""
+        return any(one.log.owner is one for one in self._stores)
+
+    def give_locks(self) -> None:
+        """Have none any more."""
+        self.is_gone = False
+        for name in (PRIMARY_FILE, BACKUP_FILE):
+            self.pair.give(name, self)
+
     def revoked(self) -> None:
-        """The server has taken lock and open files away."""
-        for store in self._stores:
-            store.lose()
-        self._stores = []
-        self.disk.is_revoked = True
-        self.disk = FolderDisk(self.pair, self.host)
-        self.pair.crash(is_power=True)
+        """The server has taken locks and open files away, if there were any."""
+        self.give_locks()
+        if self._is_owner:
+            for store in self._stores:
+                store.lose()
+            self._stores = []
+            self.disk.is_revoked = True
+            self.disk = FolderDisk(self.pair, self.host)
+            self.pair.crash(is_power=True)
 
     def ended(self) -> None:
         """The node's process is no more."""
@@ -317,13 +524,13 @@ class FolderStorage:
     def crash(self, *, is_power: bool) -> int:
         """The process is no more; how many records are lost."""
         pair = self.pair
-        stores, self._stores = self._stores, []
-        for store in stores:
+        is_owner = self._is_owner
+        for store in self._stores:
             store.is_dead = True
-        if pair.holder is not self:
-            return 0
+        self._stores = []
         # What the machine had not sent is nowhere, if the server does not hear it any more.
         is_heard = pair.hears(self.host)
+        self.is_gone = True
         if is_heard and not is_power:
-            pair.holder = None
-        return pair.crash(is_power=is_power or not is_heard)
+            self.give_locks()
+        return pair.crash(is_power=is_power or not is_heard) if is_owner else 0

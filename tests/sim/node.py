@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from broker.environment import Environment
 from broker.options import BrokerOptions
 from broker.server.server import Broker
-from broker.storage.open import Stores
+from broker.storage.open import Ownership, Stores
 from broker.transport.acceptor import AcceptorOptions
 from tests.sim.files import MemoryBodies, MemoryFolders
 from tests.sim.loop import THREAD_S
@@ -233,6 +233,7 @@ def memory_stores(
     paused: Callable[[], object] = lambda: None,
     closers: Sequence[Callable[[], object]] = (),
     check_lock: Callable[[], object] | None = None,
+    ownership: Ownership | None = None,
 ) -> Stores:
     """Give a broker its stores; see broker.storage.open.Stores."""
     return Stores(
@@ -252,6 +253,7 @@ def memory_stores(
         _paused=paused,
         _closers=list(closers),
         _check_lock=check_lock,
+        ownership=ownership,
     )
 
 

@@ -1,7 +1,7 @@
 """A pair of brokers on one store: a primary, and a backup that waits until the primary fails.
 
     pair = Pair(network, ("a", "b"), SqlPair(…), seeded, options)
-    await pair.start()   pair.primary.kill()   await pair.until_active(10)   …
+    await pair.start()   pair.primary.kill()   await pair.until_settled(10)   …
 
 Each node is what `broker run` is under a service manager: a broker whose store, or whose lease on
 it, has failed stops, its process ends, and another one is started a second later. A broker that
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tests.sim.network import Network
 
 LOOK_S = 0.05
+# One that has lost its lock or lease, and reaches its store, knows it by then.
+SETTLED_S = 3.0
 
 
 def pair_store(kind: str, network: Network, name: str, seeded: random.Random) -> Any:
@@ -76,6 +78,7 @@ class Pair:
     Attributes:
         nodes: primary and backup.
         name: of both, for the run.
+        fails_back: a primary that comes back gets its place.
     """
 
     def __init__(
@@ -90,12 +93,13 @@ class Pair:
         self.network = network
         self.store = store
         self.name = names[0]
+        self.fails_back = (options or {}).get("allow_failback", True)
         self.nodes = tuple(
             PairNode(
                 network,
                 name,
                 random.Random(seeded.getrandbits(64)),
-                (options or {}) | {"is_backup": number == 1},
+                (options or {}) | {"is_backup": number > 0, "shares_store": True},
                 broker_type,
                 storage=lambda host, seeded: store.storage(host, SeededIds(seeded)),
             )
@@ -132,13 +136,22 @@ class Pair:
             await asyncio.sleep(LOOK_S)
         await self.backup.start()
 
-    async def until_active(self, timeout_s: float) -> bool:
-        """Wait until one of the nodes is active, and the other one knows; False if not by then."""
-        end = self.network.loop.time() + timeout_s
-        while sum(one.is_active for one in self.nodes) != 1:
-            if self.network.loop.time() >= end:
+    @property
+    def is_settled(self) -> bool:
+        """Whether one node is active, and none will ask for its place."""
+        active = [one for one in self.nodes if one.is_active]
+        return active == [self.primary] or (len(active) == 1 and not self.fails_back)
+
+    async def until_settled(self, timeout_s: float) -> bool:
+        """Wait until it stays with one active node; False if not by then."""
+        clock = self.network.loop.time
+        end, since_s = clock() + timeout_s, clock()
+        while clock() - since_s < SETTLED_S:
+            if clock() >= end:
                 return False
             await asyncio.sleep(LOOK_S)
+            if not self.is_settled:
+                since_s = clock()
         return True
 
     def faults(self) -> list[str]:

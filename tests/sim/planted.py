@@ -18,6 +18,7 @@ from broker.transactions import xa
 from broker.transactions.transaction import Transaction
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease import LeaseState
+from tests.sim.folder_pair import FolderLock
 from tests.sim.run import Planted
 from tests.sim.sql_pair import SqlStorage, SqlTable
 from tests.sim.store import MemoryStore
@@ -154,6 +155,23 @@ class KeepsItsLease(SqlStorage):
     table_type = TrustsItsMemory
 
 
+class NeverLooks(FolderLock):
+    """Who has got the lock has it: nothing looks whether another has it since."""
+
+    def check(self) -> None:
+        """Nothing."""
+
+    def _look_once(self) -> None:
+        """Nothing."""
+
+
+class AnswersUnseen(FolderLock):
+    """The lock is looked after, twice a second, and not before an answer."""
+
+    def check(self) -> None:
+        """Nothing."""
+
+
 _STALE = (partial(mock.patch.object, composition, "Addresses", KeepsStaleRoutes),)
 _TWICE = (partial(mock.patch.object, xa, "Transaction", AppliesAcknowledgementsTwice),)
 
@@ -168,4 +186,6 @@ PLANTED = {
     "a stale cached route": ("calm", Planted(patches=_STALE)),
     "a client that sends again": ("reconnects", Planted(world=SendsAgain)),
     "a lease kept in memory across a pause": ("pairs", Planted(pair_storage=KeepsItsLease)),
+    "a file lock that is not looked after": ("pairs", Planted(pair_lock=NeverLooks)),
+    "an answer without a look at the lock": ("pairs", Planted(pair_lock=AnswersUnseen)),
 }

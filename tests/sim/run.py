@@ -31,6 +31,7 @@ from tests.sim.loop import DeadlockError, LivelockError, SimLoop
 from tests.sim.network import Network
 from tests.sim.node import Node
 from tests.sim.operators import resume_all
+from tests.sim.outages import Outages
 from tests.sim.store import MemoryStore
 from tests.sim.story import store_of
 from tests.sim.workloads import AFTERMATH_S, SimWorld, work
@@ -41,15 +42,16 @@ if TYPE_CHECKING:
     from tests.sim.loop import Process
     from tests.sim.network import Host
     from tests.sim.pair import Pair
+    from tests.sim.record_log import Disk
     from tests.sim.story import Client, Event, Story
 
 LOOK_S = 0.05
 # Clients that go home may still wait for answers, for connections, for the death of a peer.
 ENDS_S = 120.0
 DRAIN_S = 600.0
-# One of a pair that has lost its lease knows it by then; a lease that a clock has made longer ends.
-SETTLED_S = 8.0
-ACTIVE_S = 60.0
+# Of a pair: a lease that a clock has made longer ends, and failback is done. `Outages` has the bound
+# of the service.
+SETTLES_S = 60.0
 TRANSACTION_TIMEOUT_MS = 10_000
 
 
@@ -60,6 +62,7 @@ class Planted:
     Attributes:
         broker, store, world: as Broker, MemoryStore, SimWorld.
         pair_storage: as SqlStorage, of pairs with a lease; None is that.
+        pair_lock: as FolderLock, of pairs with a lock; None is that.
         patches: make context managers, for the time of a run.
     """
 
@@ -67,6 +70,7 @@ class Planted:
     store: type[MemoryStore] = MemoryStore
     world: type[SimWorld] = SimWorld
     pair_storage: Any = None
+    pair_lock: Any = None
     patches: tuple[Callable[[], Any], ...] = ()
 
 
@@ -106,6 +110,8 @@ class Run:
         self.nodes: dict[str, Node] = {}
         self.pairs: dict[str, Pair] = {}
         self.worlds: dict[str, SimWorld] = {}
+        self.outages: dict[str, Outages] = {}
+        self._watches: list[asyncio.Task[None]] = []
         for pair in story.pairs:
             self._make_pair(pair, planted)
         for name in story.nodes:
@@ -140,8 +146,15 @@ class Run:
         store = pair_store(kind, self.network, store_of(primary), _part(seeded))
         if planted.pair_storage is not None and kind == "lease":
             store.storage_type = planted.pair_storage
+        if planted.pair_lock is not None and kind == "lock":
+            store.lock_type = planted.pair_lock
         pair = self.pairs[primary] = Pair(
-            self.network, (primary, backup), store, _part(seeded), _options(), planted.broker
+            self.network,
+            (primary, backup),
+            store,
+            _part(seeded),
+            _options() | _pair_options(_part(seeded)),
+            planted.broker,
         )
         self.nodes |= {one.name: one for one in pair.nodes}
         self.worlds[primary] = planted.world(self, pair, _part(seeded))
@@ -164,6 +177,12 @@ class Run:
         """The store of a pair, by its machine."""
         return next(one.store for one in self.pairs.values() if one.store.host.name == name)
 
+    def disk(self, name: str) -> Disk:
+        """That of a node, or of the store of a pair, by its machine."""
+        if name in self.nodes:
+            return self.nodes[name].storage.disk  # type: ignore[no-any-return]
+        return self.store(name).disk  # type: ignore[no-any-return]
+
     async def begin(self, name: str) -> None:
         """Start a node or a pair for the first time, and make its queues."""
         if name in self._begun:
@@ -173,6 +192,9 @@ class Run:
         await self.pairs.get(name, self.nodes[name]).start()
         host = self.network.host(f"operator-{name}")
         operator = self._operators[name] = self.loop.process(f"operator-{name}", host)
+        if name in self.pairs:
+            outages = self.outages[name] = Outages(self.pairs[name], self.problem)
+            self._watches.append(asyncio.ensure_future(outages.watch()))
         await operator.spawn(self._make_queues(self.worlds[name]))
         self._ready[name].set()
 
@@ -227,6 +249,10 @@ class Run:
             self.counts["refusals"] += world.refusals
             self.counts.update(world.counts)
         self.counts["turns"] = self.loop.turns
+        if self.pairs:
+            self.counts["outages"] = sum(one.count for one in self.outages.values())
+            stale = sum(one.store.stale_count for one in self.pairs.values())
+            self.counts["stale_writes"] = stale
         seconds, trace = self.loop.time(), self.loop.trace_hash
         self.loop.close()
         return Result(self.story, tuple(violations), trace, seconds, self.coverage, self.counts)
@@ -260,6 +286,8 @@ class Run:
                 self.problem(f"stuck: {name} is not drained in {DRAIN_S:.0f} s")
             elif emptying.exception() is not None:
                 self.problem(f"stuck: {name} cannot be drained: {emptying.exception()!r}")
+        for watch in self._watches:
+            watch.cancel()
         for pair in self.pairs.values():
             await pair.stop()
         for node in self.nodes.values():
@@ -325,11 +353,9 @@ class Run:
             await start(self, node)
         for ready in self._ready.values():
             await ready.wait()
-        if self.pairs:
-            await asyncio.sleep(SETTLED_S)
         for pair in self.pairs.values():
-            if not await pair.until_active(ACTIVE_S):
-                self.problem(f"stuck: not one node of {pair.name} is active in {ACTIVE_S:.0f} s")
+            if not await pair.until_settled(SETTLES_S):
+                self.problem(f"stuck: not one node of {pair.name} is active in {SETTLES_S:.0f} s")
             for error in pair.faults():
                 self.problem(f"exit: {error}")
 
@@ -385,3 +411,12 @@ def _options() -> dict[str, Any]:
     )
     # A branch that was ended and not prepared outlives its connection until its time is up.
     return {"settings": settings, "transaction_timeout": TRANSACTION_TIMEOUT_MS}
+
+
+def _pair_options(seeded: random.Random) -> dict[str, Any]:
+    """What both of a pair do when one stops, and when the primary is back."""
+    return {
+        "failover_on_shutdown": seeded.random() < 0.5,
+        "allow_failback": seeded.random() < 0.8,
+        "failback_delay": seeded.choice((0, 0, 500, 2_000)),
+    }

@@ -22,6 +22,7 @@ import sqlalchemy
 from sqlalchemy import event
 from sqlalchemy.pool import NullPool
 
+from broker.storage.node_state import NodeState
 from broker.storage.open import take_lease
 from jdbcstore.dialects.sqlite import SQLite
 from jdbcstore.environment import Environment
@@ -32,14 +33,14 @@ from jdbcstore.reconnecting import ReconnectingWriter
 from jdbcstore.schema import PRIMARY_LOCK_ROW
 from journal.errors import JournalError, JournalIOError
 from tests.sim.files import MemoryBodies, MemoryFolders
-from tests.sim.node import memory_stores
+from tests.sim.node import SYNC_S, memory_stores
 from tests.sim.record_log import Disk, Entry, RecordLog
 from tests.sim.sql_server import Driver, SqlConnection, SqlServer
 from tests.sim.store import MemoryStore
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -141,7 +142,7 @@ class SqlTable:
         raw = self._begun()
         try:
             self.hold_fence(raw)
-            raw.append(self.name, batch.number, batch.entries)
+            raw.append(self.name, batch.number, batch.entries, self.lease.holder_id)
         except BaseException:
             self._roll_back(raw)
             raise
@@ -306,9 +307,7 @@ class _FencedDisk(Disk):
 
     def check(self, what: str) -> None:
         pair = self._storage.pair
-        network, here, there = pair.server.network, self._storage.host, pair.server.host
-        is_there = pair.server.process is not None
-        if not (is_there and network.is_open(here, there) and network.is_open(there, here)):
+        if not pair.hears(self._storage.host):
             raise JournalIOError(errno.ETIMEDOUT, what, "the database")
         if pair.server.holder_of(PRIMARY_LOCK_ROW) != self._lease.holder_id:
             raise LeaseLost(f"{what}: another broker has the database")
@@ -319,19 +318,23 @@ class SqlPair:
 
     Attributes:
         server: the database.
+        disk: of the database.
         activations: how often one of them got it.
         storage_type: of the nodes; a subclass, with a fault in it.
     """
 
     storage_type: type[SqlStorage]
+    stale_count = 0
+    lease_s = OPTIONS.lock_expiration_ms / 1000
 
     def __init__(self, network: Network, name: str, seeded: random.Random) -> None:
         self.storage_type = SqlStorage
-        self.server = SqlServer(network, name, OPTIONS.lock_expiration_ms / 1000)
+        disk = self.disk = Disk(seeded)
+        disk.sync_s = seeded.choice(SYNC_S)
+        self.server = SqlServer(network, name, self.lease_s, disk)
         self.seeded = seeded
         self.activations = 0
         self.batch_numbers = itertools.count(1)
-        disk = Disk(seeded)
         self.pages, self.large = MemoryFolders(disk), MemoryBodies(disk)
 
     @property
@@ -344,12 +347,44 @@ class SqlPair:
         """Of the database."""
         return self.server.process
 
-    async def start(self) -> None:
-        """Start what the nodes need."""
+    async def start(self, *, forgets: bool = False) -> None:
+        """Start what the nodes need; a database forgets nothing."""
+        del forgets
         if not self.server.host.is_up:
             self.server.network.power_on(self.server.host)
         if self.server.process is None:
             await self.server.start()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the database runs."""
+        return self.server.process is not None
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether its clock is wrong, or a lease lasts longer for it; or a COMMIT takes too long."""
+        remaining_ms = self.server.lease_ends_ms() - self.host.clock_ms()
+        is_slow = self.disk.sync_s[1] * 1000 > OPTIONS.network_timeout_ms
+        is_wrong = bool(self.host.clock_offset_ms)
+        return is_slow or is_wrong or remaining_ms > OPTIONS.lock_expiration_ms
+
+    def hears(self, host: Host) -> bool:
+        """Whether a machine and the database reach each other."""
+        is_open, there = self.server.network.is_open, self.server.host
+        return self.is_up and is_open(host, there) and is_open(there, host)
+
+    def node_state(self) -> NodeState:
+        """What row 0 says; without the network."""
+        return NodeState.of(self.server.state().encode())
+
+    def double_writes(self, runs_since_s: Mapping[str, float]) -> list[str]:
+        """What was written, since the last call, by who had not the lease: there has to be none."""
+        del runs_since_s
+        found, self.server.double = self.server.double, []
+        return found
+
+    def keeper(self) -> None:
+        """Nobody: a lease ends by itself."""
 
     def kill(self, *, is_power: bool) -> None:
         """End it; start() brings it back."""
@@ -409,7 +444,7 @@ class SqlStorage:
         node = self.node_type(database, on_lost=on_lost)  # type: ignore[arg-type]
         wait.on_interrupt(node.interrupt)
         try:
-            take_lease(node, is_backup=is_backup)
+            take_lease(node, is_backup=is_backup, wait=wait)
             self._stores = [
                 self.store_type(
                     self.table_type(database, name, node.primary_lease),
@@ -439,6 +474,7 @@ class SqlStorage:
             activated=node.activated,
             paused=node.pause_primary,
             closers=[node.stop, database.close],
+            ownership=node,
         )
 
     def ended(self) -> None:

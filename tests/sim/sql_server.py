@@ -24,6 +24,7 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jdbcstore.schema import PRIMARY_LOCK_ROW, STATE_ROW
 from tests.sim.threads import ProcessKilledError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from tests.sim.loop import Process
     from tests.sim.network import Host, Network
-    from tests.sim.record_log import Entry
+    from tests.sim.record_log import Disk, Entry
     from tests.sim.threads import Threads
 
 PORT = 5432
@@ -54,19 +55,23 @@ class SqlServer:
         network: it is part of.
         name: of its machine.
         idle_s: seconds that a session may do nothing in a transaction.
+        disk: that each COMMIT waits for.
 
     Attributes:
         tables: entries of each table that stores write to, by its name.
         written: numbers of the batches in each table.
+        double: what was written by who had not the lease, as text.
     """
 
-    def __init__(self, network: Network, name: str, idle_s: float) -> None:
+    def __init__(self, network: Network, name: str, idle_s: float, disk: Disk) -> None:
         self.network = network
         self.name = name
         self.host = network.host(name)
         self.idle_s = idle_s
+        self.disk = disk
         self.tables: dict[str, list[Entry]] = {}
         self.written: dict[str, set[int]] = {}
+        self.double: list[str] = []
         self.calls: dict[int, Callable[[_Session], Any]] = {}
         self.answers: dict[int, Any] = {}
         self._numbers = itertools.count(1)
@@ -114,9 +119,23 @@ class SqlServer:
 
     def holder_of(self, row_id: int) -> str | None:
         """Who has a lease now, by the row; without the network."""
-        found = self.raw.execute(
-            "SELECT HOLDER_ID FROM NODE_MANAGER_STORE WHERE ID = ?", (row_id,)
-        ).fetchone()
+        return self._cell("HOLDER_ID", row_id)  # type: ignore[no-any-return]
+
+    def lease_ends_ms(self) -> int:
+        """When the primary's lease ends, by the row; 0 where nobody has it. Without the network."""
+        return self._cell("HOLDER_EXPIRATION_TIME", PRIMARY_LOCK_ROW) or 0
+
+    def state(self) -> str:
+        """The state of the node, by the row. Without the network."""
+        return self._cell("STATE", STATE_ROW) or ""
+
+    def _cell(self, column: str, row_id: int) -> Any:
+        try:
+            found = self.raw.execute(
+                f"SELECT {column} FROM NODE_MANAGER_STORE WHERE ID = ?", (row_id,)
+            ).fetchone()
+        except sqlite3.OperationalError:
+            return None  # The table is not made yet.
         return None if found is None else found[0]
 
     # --- transactions -------------------------------------------------------------------------
@@ -133,7 +152,9 @@ class SqlServer:
     def commit(self, session: _Session) -> None:
         """Make what a session did count."""
         assert self.holder is session, "it began one"
-        for table, number, entries in session.staged:
+        for table, number, entries, writer in session.staged:
+            if writer != self.holder_of(PRIMARY_LOCK_ROW):
+                self.double.append(f"batch {number} of {table} at {self.loop.time():.2f} s")
             self.tables.setdefault(table, []).extend(entries)
             self.written.setdefault(table, set()).add(number)
         session.staged.clear()
@@ -163,12 +184,14 @@ class _Session(asyncio.Protocol):
 
     def __init__(self, server: SqlServer) -> None:
         self.server = server
-        self.staged: list[tuple[str, int, Sequence[Entry]]] = []
+        self.staged: list[tuple[str, int, Sequence[Entry], str]] = []
         self._transport: Any = None
         self._buffer = bytearray()
         # The request that waits for the transaction, and what ends its wait.
         self._pending: int | None = None
         self._timer: asyncio.TimerHandle | None = None
+        # The disk has what the transaction wrote.
+        self._may_commit = False
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
@@ -196,9 +219,19 @@ class _Session(asyncio.Protocol):
             self._pending = number
             self._timer = self.server.loop.call_later(LOCK_WAIT_S, self._is_too_late)
             return
+        except _MustSyncError:
+            self.server.calls[number] = work
+            disk = self.server.disk
+            wait_s = disk.duration(disk.sync_s)
+            self._timer = self.server.loop.call_later(wait_s, self._is_synced, number)
+            return
         except sqlite3.Error as error:
             answer = error
         self._answer(number, answer)
+
+    def _is_synced(self, number: int) -> None:
+        self._timer, self._may_commit = None, True
+        self._do(number)
 
     def go_on(self) -> None:
         """The transaction is this session's now."""
@@ -240,6 +273,9 @@ class _Session(asyncio.Protocol):
         return Answer(cursor.description, rows, cursor.rowcount)
 
     def commit(self) -> Answer:
+        if not self._may_commit:
+            raise _MustSyncError
+        self._may_commit = False
         self.server.commit(self)
         return Answer()
 
@@ -247,9 +283,10 @@ class _Session(asyncio.Protocol):
         self.server.end(self)
         return Answer()
 
-    def append(self, table: str, number: int, entries: Sequence[Entry]) -> Answer:
+    def append(self, table: str, number: int, entries: Sequence[Entry], writer: str) -> Answer:
         """Put entries into a table, and commit."""
-        self.staged.append((table, number, entries))
+        if not self._may_commit:
+            self.staged.append((table, number, entries, writer))
         return self.commit()
 
     def scan(self, table: str) -> Answer:
@@ -263,6 +300,10 @@ class _Session(asyncio.Protocol):
 
 class _MustWaitError(Exception):
     """Another session has the transaction."""
+
+
+class _MustSyncError(Exception):
+    """The disk has not what the transaction wrote."""
 
 
 class Driver:
@@ -407,11 +448,11 @@ class SqlConnection:
             self._is_begun = False
             self.ask(_Session.rollback)
 
-    def append(self, table: str, number: int, entries: Sequence[Entry]) -> None:
-        """Put entries into a table, and commit the transaction."""
+    def append(self, table: str, number: int, entries: Sequence[Entry], writer: str) -> None:
+        """Put entries into a table, and commit the transaction; `writer` has the lease."""
         self._is_begun = False
         size = sum(50 + len(one.body) for one in entries)
-        self.ask(lambda session: session.append(table, number, entries), size)
+        self.ask(lambda session: session.append(table, number, entries, writer), size)
 
     def close(self) -> None:
         self._client.transport.abort()

@@ -176,6 +176,8 @@ RATES: dict[str, dict[str, float]] = {
         "power_store": 1,
         "stall": 1,
         "slow_link": 1,
+        "slow_disk": 2,
+        "forget_locks": 2,
     },
     "everything": {
         "kill": 3,
@@ -280,7 +282,9 @@ def _fault(seeded: random.Random, story: Story, fault: str) -> tuple[str, tuple[
         if fault == "cut_off":
             one_way = (node, store) if seeded.random() < 0.5 else (store, node)
             return ("partition", (node, store)) if seeded.random() < 0.6 else ("one_way", one_way)
-        if fault in ("kill_store", "power_store"):
+        if fault == "forget_locks" and pair[-1] == "lease":
+            fault = "kill_store"
+        if fault in ("kill_store", "power_store", "forget_locks", "slow_disk"):
             return fault, (store,)
         if fault == "clock" and seeded.random() < 0.4:
             return fault, (store,)

@@ -2,18 +2,22 @@
 
 import asyncio
 import random
+from unittest import mock
 
 import pytest
 
 from broker.client import AckMode
 from broker.client.aio import AsyncClient
 from broker.client.errors import ClientError
+from broker.storage.node_state import BackupWatch
+from jdbcstore.node import NodeManager
 from tests.sim.__main__ import results
 from tests.sim.loop import SimLoop
 from tests.sim.network import Network
 from tests.sim.node import environment_of
 from tests.sim.pair import Pair, pair_store
-from tests.sim.run import run_story
+from tests.sim.planted import KeepsItsLease
+from tests.sim.run import Planted, run_story
 from tests.sim.sql_pair import OPTIONS
 from tests.sim.story import Story, story_of
 from tests.sim.threads import Threads
@@ -44,12 +48,12 @@ at 5 partition b a-store 2 # and then b is cut off
 class TwoNodes:
     """A pair, and a client on another machine."""
 
-    def __init__(self, kind, seed=1):
+    def __init__(self, kind, seed=1, **options):
         self.loop = SimLoop(random.Random(seed))
         Threads(self.loop)
         self.network = Network(self.loop)
         self.store = pair_store(kind, self.network, "store", random.Random(seed))
-        self.pair = Pair(self.network, ("a", "b"), self.store, random.Random(seed))
+        self.pair = Pair(self.network, ("a", "b"), self.store, random.Random(seed), options)
         self.process = self.loop.process("client", self.network.host("client"))
         self.loop.run_until_complete(self.pair.start())
 
@@ -135,7 +139,47 @@ def test_the_backup_has_all_that_was_confirmed(two, fault):
     two.run(work())
 
 
-def test_the_primary_that_comes_back_waits_for_the_backup(two):
+@pytest.fixture(params=KINDS)
+def without_failback(request):
+    made = TwoNodes(request.param, allow_failback=False)
+    yield made
+    made.loop.close()
+
+
+@pytest.fixture(params=KINDS)
+def patient(request):
+    made = TwoNodes(request.param, failback_delay=3_000, failover_on_shutdown=True)
+    yield made
+    made.loop.close()
+
+
+def test_the_primary_that_comes_back_gets_its_place(two):
+    """The backup waits again, and takes over a second time."""
+
+    async def work():
+        await two.send(b"x")
+        two.pair.primary.kill()
+        await two.until("b")
+        await two.send(b"y")
+        process = two.pair.backup.process
+        await two.pair.primary.start()
+        await two.until("a")
+        assert two.active() == ["a"]
+        assert two.pair.backup.process is process
+        assert two.pair.backup.broker.is_started
+        await two.send(b"z")
+        two.pair.primary.kill()
+        await two.until("b")
+        assert await two.received() == [b"x", b"y", b"z"]
+        assert two.pair.backup.exits == []
+        assert two.pair.backup.storage.activation == 4
+
+    two.run(work())
+
+
+def test_the_primary_that_comes_back_waits_for_a_backup_without_failback(without_failback):
+    two = without_failback
+
     async def work():
         two.pair.primary.kill()
         await two.until("b")
@@ -146,6 +190,46 @@ def test_the_primary_that_comes_back_waits_for_the_backup(two):
         await two.until("a")
 
     two.run(work())
+
+
+def test_a_backup_gives_its_place_when_the_delay_is_over(patient):
+    async def work():
+        patient.pair.primary.kill()
+        await patient.until("b")
+        await patient.pair.primary.start()
+        await asyncio.sleep(2.5)
+        assert patient.active() == ["b"]
+        await patient.until("a", 5)
+
+    patient.run(work())
+
+
+def test_a_backup_that_gave_its_place_to_one_that_died_takes_it_again(two):
+    """The primary dies as soon as it has the lock, and has not served."""
+
+    async def work():
+        await two.send(b"x")
+        two.pair.primary.kill()
+        await two.until("b")
+        await two.pair.primary.start()
+        while two.active() == ["b"]:  # noqa: ASYNC110 -- a broker has no event of it.
+            await asyncio.sleep(0.01)
+        two.pair.primary.kill()
+        assert two.active() == []
+        await two.until("b")
+        assert await two.received() == [b"x"]
+
+    two.run(work())
+
+
+def test_with_failover_on_shutdown_the_backup_takes_over_at_a_stop(patient):
+    async def work():
+        await patient.send(b"x")
+        await patient.pair.primary.stop()
+        await patient.until("b", LEASE_S + 2)
+        assert await patient.received() == [b"x"]
+
+    patient.run(work())
 
 
 def test_after_a_stop_in_good_order_the_backup_goes_on_waiting(two):
@@ -188,6 +272,7 @@ def test_what_stood_still_beyond_its_lease_writes_nothing_and_ends(leased):
         await asyncio.sleep(1)
         assert primary.process is not process
         assert [type(one).__name__ for one in primary.exits] == ["LeaseLost"]
+        await leased.until("a")
         assert await leased.received() == []
 
     leased.run(work())
@@ -218,7 +303,9 @@ def test_a_file_lock_is_held_by_who_stands_still(locked):
     locked.run(work())
 
 
-def test_who_is_cut_off_from_the_store_for_long_loses_it(two):
+def test_who_is_cut_off_from_the_store_for_long_loses_it(without_failback):
+    two = without_failback
+
     async def work():
         await two.send(b"x")
         two.network.cut(*two.hosts())
@@ -316,6 +403,75 @@ def test_a_machine_without_power_gives_its_file_lock_up_after_a_while(locked):
         assert await locked.received() == [b"x"]
 
     locked.run(work())
+
+
+def test_a_lock_that_was_forgotten_is_taken_again_by_who_had_it(locked):
+    async def work():
+        await locked.send(b"x")
+        locked.pair.backup.process.pause()
+        locked.store.kill(is_power=False)
+        await locked.store.start(forgets=True)
+        await asyncio.sleep(1)
+        locked.pair.backup.process.go_on()
+        await asyncio.sleep(2)
+        assert locked.active() == ["a"]
+        assert locked.pair.primary.exits == []
+        assert await locked.received() == [b"x"]
+
+    locked.run(work())
+
+
+def test_who_lost_its_lock_to_another_answers_nothing_more(locked):
+    """The server forgot it while the owner stood still; what it writes then is not seen."""
+
+    async def work():
+        primary = locked.pair.primary
+        async with locked.client("tcp://a:61616", connection_ttl=60_000) as client:
+            session = await client.session()
+            await session.create_queue("q", "q")
+            process = primary.process
+            process.pause()
+            locked.store.kill(is_power=False)
+            await locked.store.start(forgets=True)
+            await locked.until("b")
+            sending = asyncio.ensure_future(session.producer("q").send(b"late"))
+            process.go_on()
+            with pytest.raises(ClientError):
+                await sending
+        await locked.until("a")
+        assert [type(one).__name__ for one in primary.exits] == ["NodeLockLost"]
+        assert await locked.received() == []
+
+    locked.run(work())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_backup_that_does_not_take_over_is_seen(kind):
+    def refused(*_):
+        return False
+
+    planted = Planted(
+        patches=(
+            lambda: mock.patch.object(BackupWatch, "may_take_over", refused),
+            lambda: mock.patch.object(NodeManager, "_activate", refused),
+        )
+    )
+    story = Story.parse(f"seed 2\nnodes a b\npair a b {kind}\nseconds 8\nat 1 kill a 12")
+
+    result = run_story(story, planted)
+
+    assert [one.word for one in result.violations] == ["late"]
+
+
+def test_what_who_has_not_the_lease_writes_is_seen():
+    planted = Planted(pair_storage=KeepsItsLease)
+    story = Story.parse(
+        "seed 3\nnodes a b\npair a b lease\nseconds 8\nclient many_in_flight plain\nat 1 pause a 3"
+    )
+
+    result = run_story(story, planted)
+
+    assert "two owners" in {one.word for one in result.violations}
 
 
 def test_a_pair_is_written_by_hand():
