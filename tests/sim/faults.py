@@ -179,6 +179,8 @@ async def slow_disk(run: Run, seconds: float, name: str) -> None:
     """Writes and syncs take long; of a pair those of its store."""
     disk = run.disk(name)
     before = disk.sync_s
+    if before is SLOW_S:
+        return  # Another fault has made it so, and mends it.
     disk.sync_s = SLOW_S
     await asyncio.sleep(seconds)
     disk.sync_s = before
@@ -251,18 +253,17 @@ async def power_store(run: Run, seconds: float, name: str) -> None:
     await _end_store(run, seconds, name, is_power=True)
 
 
-async def forget_locks(run: Run, seconds: float, name: str) -> None:
-    """What serves a shared folder is killed, and comes back without the locks it had given."""
-    await _end_store(run, seconds, name, is_power=False, forgets=True)
-
-
-async def _end_store(
-    run: Run, seconds: float, name: str, *, is_power: bool, forgets: bool = False
-) -> None:
+async def _end_store(run: Run, seconds: float, name: str, *, is_power: bool) -> None:
     store = run.store(name)
     store.kill(is_power=is_power)
     await asyncio.sleep(seconds)
-    await store.start(forgets=forgets)
+    await store.start()
+
+
+async def forget_locks(run: Run, seconds: float, name: str) -> None:
+    """What keeps the locks of a shared folder is started again, without those it had given."""
+    run.store(name).forget_locks()
+    await asyncio.sleep(seconds)
 
 
 FAULTS: dict[str, Callable[..., Awaitable[None]]] = {

@@ -8,7 +8,7 @@ with the process, or `LEASE_S` after the machine was heard of last. Then the mac
 open files with it: whatever it still does to them fails, and what it had not synced is gone. A
 process that is paused keeps its lock.
 
-A server that is started without its locks (`start(forgets=True)`) is what NFS 3 may come to: the
+A server that forgets its locks is what NFS 3 may come to when its lock daemon is started again: the
 files stay open. Who had the lock takes it again with its next look, unless another was faster.
 Then nothing keeps it from writing but what `NodeLock` itself sees, twice a second and before it
 answers. What it still writes is in a file that the new owner has read already: it is counted, and
@@ -201,18 +201,12 @@ class FolderPair:
         """Whether the server runs."""
         return self._process is not None
 
-    async def start(self, *, forgets: bool = False) -> None:
-        """Start the server.
-
-        Args:
-            forgets: who had its locks.
-        """
+    async def start(self) -> None:
+        """Start the server."""
         if not self.host.is_up:
             self.network.power_on(self.host)
         if self._process is None:
             self._process = self.network.loop.process(self.host.name, self.host)
-            if forgets:
-                self.holders.clear()
             for one in self._storages:
                 one.heard_s = self.clock()
             self._process.spawn(self._watch())
@@ -224,6 +218,10 @@ class FolderPair:
             self._process = None
         if is_power:
             self.network.power_off(self.host)
+
+    def forget_locks(self) -> None:
+        """Know no more who had them."""
+        self.holders.clear()
 
     def storage(self, host: Host, ids: SeededIds) -> FolderStorage:
         """Give what one of the nodes has of it."""

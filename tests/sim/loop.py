@@ -407,7 +407,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return task
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
-        """Do it in a step of its own, after as long as a thread may take."""
+        """Do it in a step of its own, later; it may be given up while the work waits."""
         future = self.create_future()
         self.call_later(self._random() * THREAD_S, self._work, future, func, args)
         return future
@@ -421,9 +421,9 @@ class SimLoop(asyncio.AbstractEventLoop):
             else:
                 result = self.threads.do(function, *arguments)
         except Exception as error:  # noqa: BLE001 - the caller that asked gets it.
-            future.set_exception(error)
+            future.done() or future.set_exception(error)
         else:
-            future.set_result(result)
+            future.done() or future.set_result(result)
 
     async def shutdown_asyncgens(self) -> None:
         """Nothing: they end where they are used."""

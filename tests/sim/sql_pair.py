@@ -347,9 +347,8 @@ class SqlPair:
         """Of the database."""
         return self.server.process
 
-    async def start(self, *, forgets: bool = False) -> None:
-        """Start what the nodes need; a database forgets nothing."""
-        del forgets
+    async def start(self) -> None:
+        """Start what the nodes need."""
         if not self.server.host.is_up:
             self.server.network.power_on(self.server.host)
         if self.server.process is None:

@@ -409,8 +409,7 @@ def test_a_lock_that_was_forgotten_is_taken_again_by_who_had_it(locked):
     async def work():
         await locked.send(b"x")
         locked.pair.backup.process.pause()
-        locked.store.kill(is_power=False)
-        await locked.store.start(forgets=True)
+        locked.store.forget_locks()
         await asyncio.sleep(1)
         locked.pair.backup.process.go_on()
         await asyncio.sleep(2)
@@ -431,8 +430,7 @@ def test_who_lost_its_lock_to_another_answers_nothing_more(locked):
             await session.create_queue("q", "q")
             process = primary.process
             process.pause()
-            locked.store.kill(is_power=False)
-            await locked.store.start(forgets=True)
+            locked.store.forget_locks()
             await locked.until("b")
             sending = asyncio.ensure_future(session.producer("q").send(b"late"))
             process.go_on()
