@@ -1,5 +1,7 @@
 """A pair of brokers on one store: a primary, and a backup that waits until the primary fails.
 
+There may be more backups. They wait one behind the other.
+
     pair = Pair(network, ("a", "b"), SqlPair(…), seeded, options)
     await pair.start()   pair.primary.kill()   await pair.until_settled(10)   …
 
@@ -49,7 +51,7 @@ def pair_store(kind: str, network: Network, name: str, seeded: random.Random) ->
 
 
 class PairNode(ServedNode):
-    """One of the two; a start does not wait until it is active."""
+    """One of them; a start does not wait until it is active."""
 
     async def _run(self, process: Process) -> Exception:
         """What `broker run` does; the end of the process is the system's."""
@@ -65,19 +67,19 @@ class PairNode(ServedNode):
 
 
 class Pair:
-    """Both of them, as their clients see them.
+    """All of them, as their clients see them.
 
     Args:
         network: they are part of.
-        names: of primary and backup.
+        names: of the primary and its backups.
         store: that they share.
-        seeded: decides what both do.
-        options: of both brokers.
+        seeded: decides what they do.
+        options: of all of them.
         broker_type: a subclass, with a fault in it.
 
     Attributes:
-        nodes: primary and backup.
-        name: of both, for the run.
+        nodes: the primary and its backups.
+        name: of them all, for the run.
         fails_back: a primary that comes back gets its place.
     """
 
@@ -112,16 +114,17 @@ class Pair:
 
     @property
     def backup(self) -> PairNode:
+        """The first one."""
         return self.nodes[1]
 
     @property
     def members(self) -> tuple[PairNode, ...]:
-        """Both."""
+        """All."""
         return self.nodes
 
     @property
     def uri(self) -> str:
-        """Both, for clients."""
+        """All, for clients."""
         return f"({','.join(f'tcp://{one.name}:{PORT}' for one in self.nodes)})"
 
     def run_of(self, host: str) -> int:
@@ -129,12 +132,13 @@ class Pair:
         return next(one.storage.activation for one in self.nodes if one.name == host)
 
     async def start(self) -> None:
-        """Start store and primary, and the backup behind it."""
+        """Start store and primary, and the backups behind it."""
         await self.store.start()
         await self.primary.start()
         while not self.primary.is_active:  # noqa: ASYNC110 -- a broker has no event of it.
             await asyncio.sleep(LOOK_S)
-        await self.backup.start()
+        for one in self.nodes[1:]:
+            await one.start()
 
     @property
     def is_settled(self) -> bool:
@@ -164,6 +168,6 @@ class Pair:
         ]
 
     async def stop(self) -> None:
-        """Stop both, the one that is not active first."""
+        """Stop all, those that are not active first."""
         for node in sorted(self.nodes, key=lambda one: one.is_active):
             await node.stop()

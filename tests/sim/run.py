@@ -135,11 +135,12 @@ class Run:
         self._active = 0
         self._calm_at = 0.0
 
-    def _make_pair(self, names: tuple[str, str, str], planted: Planted) -> None:
+    def _make_pair(self, names: tuple[str, ...], planted: Planted) -> None:
         from tests.sim.pair import Pair, pair_store
         from tests.sim.threads import Threads
 
-        primary, backup, kind = names
+        *nodes, kind = names
+        primary = nodes[0]
         if self.loop.threads is None:
             Threads(self.loop)
         seeded = self.seeded
@@ -150,7 +151,7 @@ class Run:
             store.lock_type = planted.pair_lock
         pair = self.pairs[primary] = Pair(
             self.network,
-            (primary, backup),
+            nodes,
             store,
             _part(seeded),
             _options() | _pair_options(_part(seeded)),

@@ -10,7 +10,8 @@
 
     nodes a b c
     pair a b lease                a, and its backup b, on a database with a lease; or `lock`: on a
-                                  shared folder with a file lock. The store's machine is a-store
+                                  shared folder with a file lock. The store's machine is a-store.
+                                  `pair a b c lease` has a second backup, which waits behind b
     later c                       c is started by `add`
 
 `at MOMENT FAULT TARGET… SECONDS`: seconds since the clients began, and until it is mended. Clients
@@ -20,12 +21,13 @@ other than the first. What follows a `#` is a remark. The same text is the same 
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SECONDS = 4.0
 # Of stories with pairs, where a lease has to expire.
@@ -74,13 +76,13 @@ class Story:
     Attributes:
         messages: the clients go home after so many sends.
         seconds: or after so long.
-        pairs: primary, backup and kind of store of each.
+        pairs: primary, backups and kind of store of each.
         later: nodes that are not there at the beginning.
     """
 
     seed: int
     nodes: tuple[str, ...] = ("a",)
-    pairs: tuple[tuple[str, str, str], ...] = ()
+    pairs: tuple[tuple[str, ...], ...] = ()
     later: tuple[str, ...] = ()
     messages: int = MESSAGES
     seconds: float = SECONDS
@@ -124,10 +126,10 @@ class Story:
         if kind == "nodes":
             return replace(self, nodes=tuple(words))
         if kind == "pair":
-            primary, backup, store = words
-            if store not in STORES or not {primary, backup} <= set(self.nodes):
-                raise ValueError(f"two of the nodes, and {' or '.join(STORES)}")
-            return replace(self, pairs=(*self.pairs, (primary, backup, store)))
+            *names, store = words
+            if store not in STORES or len(names) < 2 or not set(names) <= set(self.nodes):
+                raise ValueError(f"two or more of the nodes, and {' or '.join(STORES)}")
+            return replace(self, pairs=(*self.pairs, tuple(words)))
         if kind == "later":
             return replace(self, later=tuple(words))
         if kind == "messages":
@@ -202,6 +204,8 @@ RATES: dict[str, dict[str, float]] = {
 }
 # One is cut off from another, and a third one comes or goes.
 _MEMBERS_MIN = 3
+# Of a pair in so many a second backup waits behind the first.
+_TRIPLE_SHARE = 0.25
 # A fault lasts so long at most; with pairs, where a lease has to expire meanwhile.
 _FAULT_S, _PAIR_FAULT_S = 1.5, 4.0
 
@@ -234,13 +238,10 @@ def story_of(
     longest_s = _FAULT_S
     if name == "pairs":
         longest_s = _PAIR_FAULT_S
-        backups = {node: _name(node_count + number) for number, node in enumerate(nodes)}
-        story = replace(
-            story,
-            nodes=(*nodes, *backups.values()),
-            pairs=tuple((one, backups[one], seeded.choice(STORES)) for one in nodes),
-            seconds=PAIR_SECONDS,
-        )
+        names = map(_name, itertools.count(node_count))
+        pairs = tuple(_pair(seeded, one, names) for one in nodes)
+        backups = itertools.chain.from_iterable(one[1:-1] for one in pairs)
+        story = replace(story, nodes=(*nodes, *backups), pairs=pairs, seconds=PAIR_SECONDS)
     if name == "members":
         story = replace(story, later=nodes[-1:])
     rates = RATES[name]
@@ -258,6 +259,12 @@ def story_of(
     return replace(story, events=tuple(events))
 
 
+def _pair(seeded: random.Random, primary: str, names: Iterator[str]) -> tuple[str, ...]:
+    """A primary with one backup, or two, and the kind of their store."""
+    count = 2 if seeded.random() < _TRIPLE_SHARE else 1
+    return (primary, *itertools.islice(names, count), seeded.choice(STORES))
+
+
 def _name(number: int) -> str:
     return "abcdefghijklmnopqrstuvwxyz"[number] if number < 26 else f"n{number}"
 
@@ -265,7 +272,7 @@ def _name(number: int) -> str:
 def _fault(seeded: random.Random, story: Story, fault: str) -> tuple[str, tuple[str, ...]]:
     """The fault by its name, and whom it hits."""
     node = seeded.choice(story.nodes)
-    pair = next((one for one in story.pairs if node in one[:2]), None)
+    pair = next((one for one in story.pairs if node in one[:-1]), None)
     owner = node if pair is None else pair[0]
     mine = [f"client-{i}" for i, one in enumerate(story.clients, 1) if one.node == owner]
     client = seeded.choice(mine) if mine else node

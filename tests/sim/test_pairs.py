@@ -18,6 +18,7 @@ from tests.sim.node import environment_of
 from tests.sim.pair import Pair, pair_store
 from tests.sim.planted import KeepsItsLease
 from tests.sim.run import Planted, run_story
+from tests.sim.shrink import without
 from tests.sim.sql_pair import OPTIONS
 from tests.sim.story import Story, story_of
 from tests.sim.threads import Threads
@@ -48,12 +49,12 @@ at 5 partition b a-store 2 # and then b is cut off
 class TwoNodes:
     """A pair, and a client on another machine."""
 
-    def __init__(self, kind, seed=1, **options):
+    def __init__(self, kind, seed=1, names=("a", "b"), **options):
         self.loop = SimLoop(random.Random(seed))
         Threads(self.loop)
         self.network = Network(self.loop)
         self.store = pair_store(kind, self.network, "store", random.Random(seed))
-        self.pair = Pair(self.network, ("a", "b"), self.store, random.Random(seed), options)
+        self.pair = Pair(self.network, names, self.store, random.Random(seed), options)
         self.process = self.loop.process("client", self.network.host("client"))
         self.loop.run_until_complete(self.pair.start())
 
@@ -88,10 +89,10 @@ class TwoNodes:
                 found.append(await one.read())
         return found
 
-    async def until(self, name, timeout_s=20):
-        """Wait until a node is active; one that stands still does not know that it is not."""
+    async def until(self, *names, timeout_s=20):
+        """Wait until one of these is active; one that stands still does not know that it is not."""
         async with asyncio.timeout(timeout_s):
-            while name not in self.active():  # noqa: ASYNC110 -- a broker has no event of it.
+            while not set(names) & set(self.active()):  # noqa: ASYNC110 -- a broker has no event of it.
                 await asyncio.sleep(0.05)
 
 
@@ -199,7 +200,7 @@ def test_a_backup_gives_its_place_when_the_delay_is_over(patient):
         await patient.pair.primary.start()
         await asyncio.sleep(2.5)
         assert patient.active() == ["b"]
-        await patient.until("a", 5)
+        await patient.until("a", timeout_s=5)
 
     patient.run(work())
 
@@ -226,10 +227,49 @@ def test_with_failover_on_shutdown_the_backup_takes_over_at_a_stop(patient):
     async def work():
         await patient.send(b"x")
         await patient.pair.primary.stop()
-        await patient.until("b", LEASE_S + 2)
+        await patient.until("b", timeout_s=LEASE_S + 2)
         assert await patient.received() == [b"x"]
 
     patient.run(work())
+
+
+@pytest.fixture(params=KINDS)
+def three(request):
+    made = TwoNodes(request.param, names=("a", "b", "c"))
+    yield made
+    made.loop.close()
+
+
+def test_a_second_backup_takes_over_from_the_first(three):
+    """And gives its place to the primary, which the first backup takes over from again."""
+
+    async def work():
+        primary = three.pair.primary
+        await three.send(b"x")
+        primary.kill()
+        # Which one waits first is not said.
+        await three.until("b", "c", timeout_s=LEASE_S + 2)
+        first = next(one for one in three.pair.nodes if one.is_active)
+        second = next(one for one in three.pair.nodes[1:] if one is not first)
+        await asyncio.sleep(3)
+        assert three.active() == [first.name]
+        await three.send(b"y")
+        first.kill()
+        await three.until(second.name, timeout_s=LEASE_S + 2)
+        await three.send(b"z")
+        await first.start()
+        await asyncio.sleep(3)
+        assert three.active() == [second.name]
+        await primary.start()
+        await three.until("a")
+        assert three.active() == ["a"]
+        await asyncio.sleep(3)
+        primary.kill()
+        second.kill()
+        await three.until(first.name, timeout_s=LEASE_S + 2)
+        assert await three.received() == [b"x", b"y", b"z"]
+
+    three.run(work())
 
 
 def test_after_a_stop_in_good_order_the_backup_goes_on_waiting(two):
@@ -482,13 +522,21 @@ def test_a_pair_is_written_by_hand():
     assert result.counts["deliveries"] > 0
 
 
+def test_a_second_backup_may_be_left_out_of_a_story():
+    story = Story.parse("nodes a b c\npair a b c lock\nat 1 kill b 1\nat 2 kill c 1")
+
+    assert without(story, node="c").pairs == (("a", "b", "lock"),)
+    assert without(without(story, node="c"), node="b").pairs == ()
+    assert without(story, node="a").pairs == ()
+
+
 def test_a_seed_of_a_pair_happens_again():
     story = story_of("pairs", 3, styles=clients_of, messages=60)
 
     assert run_story(story).trace_hash == run_story(story).trace_hash
 
 
-@pytest.mark.parametrize("line", ["pair a b", "pair a x lease", "pair a b tape"])
+@pytest.mark.parametrize("line", ["pair a b", "pair a x lease", "pair a b tape", "pair a lock"])
 def test_a_pair_that_makes_no_sense_is_refused(line):
     with pytest.raises(ValueError, match="pair"):
         Story.parse(f"nodes a b\n{line}")
