@@ -110,7 +110,5 @@ class Outages:
         return self._state() in (NodeState.ACTIVE, NodeState.FAILING_BACK)
 
     def _bound_s(self, able: list[PairNode]) -> float:
-        is_waited_for = (
-            self._state() is NodeState.FAILING_BACK and self._pair.primary not in able
-        )
+        is_waited_for = self._state() is NodeState.FAILING_BACK and self._pair.primary not in able
         return self._pair.store.lease_s + TAKES_S + (ABANDONED_S if is_waited_for else 0.0)

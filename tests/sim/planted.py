@@ -18,7 +18,7 @@ from broker.transactions import xa
 from broker.transactions.transaction import Transaction
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease import LeaseState
-from tests.sim.folder_pair import FolderLock
+from tests.sim.folder_lock import FolderLock
 from tests.sim.run import Planted
 from tests.sim.sql_pair import SqlStorage, SqlTable
 from tests.sim.store import MemoryStore

@@ -49,8 +49,7 @@ LOOK_S = 0.05
 # Clients that go home may still wait for answers, for connections, for the death of a peer.
 ENDS_S = 120.0
 DRAIN_S = 600.0
-# Of a pair: a lease that a clock has made longer ends, and failback is done. `Outages` has the bound
-# of the service.
+# A lease that a clock has made longer ends, and failback is done; `Outages` has the true bound.
 SETTLES_S = 60.0
 TRANSACTION_TIMEOUT_MS = 10_000
 

@@ -361,7 +361,7 @@ class SqlPair:
 
     @property
     def is_odd(self) -> bool:
-        """Whether its clock is wrong, or a lease lasts longer for it; or a COMMIT takes too long."""
+        """Whether its clock is wrong, or has made a lease longer; or a COMMIT takes too long."""
         remaining_ms = self.server.lease_ends_ms() - self.host.clock_ms()
         is_slow = self.disk.sync_s[1] * 1000 > OPTIONS.network_timeout_ms
         is_wrong = bool(self.host.clock_offset_ms)

@@ -117,9 +117,9 @@ class SqlServer:
         self.calls[number] = work
         return number
 
-    def holder_of(self, row_id: int) -> str | None:
+    def holder_of(self, row_id: int) -> Any:
         """Who has a lease now, by the row; without the network."""
-        return self._cell("HOLDER_ID", row_id)  # type: ignore[no-any-return]
+        return self._cell("HOLDER_ID", row_id)
 
     def lease_ends_ms(self) -> int:
         """When the primary's lease ends, by the row; 0 where nobody has it. Without the network."""
