@@ -177,7 +177,8 @@ async def reset(run: Run, seconds: float, name: str) -> None:
 
 async def slow_disk(run: Run, seconds: float, name: str) -> None:
     """Writes and syncs take long; of a pair those of its store."""
-    disk = run.disk(name)
+    stores = {one.store.host.name: one.store for one in run.pairs.values()}
+    disk = stores[name].disk if name in stores else run.node(name).storage.disk
     before = disk.sync_s
     if before is SLOW_S:
         return  # Another fault has made it so, and mends it.

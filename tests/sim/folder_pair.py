@@ -323,7 +323,9 @@ class FolderStorage:
             wait.check()
 
         pair = self.pair
-        self.is_gone = False
+        if self.is_gone and pair.hears(self.host):
+            # The machine tells that it was started again, or which files it has closed.
+            self.give_locks()
         lock = pair.lock_type(self, is_backup=is_backup, on_lost=on_lost)
         clock = pair.clock
         try:

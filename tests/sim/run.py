@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from tests.sim.loop import Process
     from tests.sim.network import Host
     from tests.sim.pair import Pair
-    from tests.sim.record_log import Disk
     from tests.sim.story import Client, Event, Story
 
 LOOK_S = 0.05
@@ -176,12 +175,6 @@ class Run:
     def store(self, name: str) -> Any:
         """The store of a pair, by its machine."""
         return next(one.store for one in self.pairs.values() if one.store.host.name == name)
-
-    def disk(self, name: str) -> Disk:
-        """That of a node, or of the store of a pair, by its machine."""
-        if name in self.nodes:
-            return self.nodes[name].storage.disk  # type: ignore[no-any-return]
-        return self.store(name).disk  # type: ignore[no-any-return]
 
     async def begin(self, name: str) -> None:
         """Start a node or a pair for the first time, and make its queues."""
