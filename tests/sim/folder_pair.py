@@ -169,7 +169,7 @@ class FolderPair:
 
     # A lock goes with its process, at once.
     lease_s = 0.0
-    # There is no clock that makes a lock last.
+    # No clock makes a lock last.
     is_odd = False
 
     def __init__(self, network: Network, name: str, seeded: random.Random) -> None:

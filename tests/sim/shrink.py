@@ -97,7 +97,7 @@ def without(story: Story, *, clients: AbstractSet[int] = frozenset(), node: str 
     kept = [index for index in range(len(story.clients)) if index not in gone]
     names = {f"client-{index + 1}": f"client-{number}" for number, index in enumerate(kept, 1)}
     names |= {one: one for one in story.nodes if one != node}
-    # A second backup may go; without its primary, or its only backup, it is no pair.
+    # A second backup may be left out; without primary, or only backup, the pair goes with it.
     left = (tuple(one for one in pair if one != node) for pair in story.pairs)
     firsts = {one[0] for one in story.pairs}
     pairs = tuple(one for one in left if one[0] in firsts and len(one) > 2)

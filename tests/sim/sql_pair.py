@@ -383,7 +383,7 @@ class SqlPair:
         return found
 
     def keeper(self) -> None:
-        """Nobody: a lease ends by itself."""
+        """None: a lease ends by itself."""
 
     def kill(self, *, is_power: bool) -> None:
         """End it; start() brings it back."""

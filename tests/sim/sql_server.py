@@ -122,7 +122,7 @@ class SqlServer:
         return self._cell("HOLDER_ID", row_id)
 
     def lease_ends_ms(self) -> int:
-        """When the primary's lease ends, by the row; 0 where nobody has it. Without the network."""
+        """When the primary's lease ends, by the row; 0 where it is free. Without the network."""
         return self._cell("HOLDER_EXPIRATION_TIME", PRIMARY_LOCK_ROW) or 0
 
     def state(self) -> str:
