@@ -103,9 +103,11 @@ def _run_all(stories: Iterable[Story], total: int, jobs: int) -> list[Result]:
     coverage: Counter[tuple[str, str]] = Counter()
     counts: Counter[str] = Counter()
     failed = []
+    outage_s = 0.0
     for number, result in enumerate(results(stories, jobs), 1):
         coverage.update(result.coverage)
         counts.update(result.counts)
+        outage_s = max(outage_s, result.outage_s)
         if result.violations:
             failed.append(result)
         now = time.monotonic()
@@ -117,6 +119,8 @@ def _run_all(stories: Iterable[Story], total: int, jobs: int) -> list[Result]:
     seconds = time.monotonic() - began
     print(f"{total} seeds in {seconds:.1f} s, {total / seconds:.1f} a second")
     print(", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())))
+    if outage_s:
+        print(f"a pair was without service for {outage_s:.1f} s at most")
     print(table(coverage))
     print(f"{len(failed)} failed" + "".join(f" {one.story.seed}" for one in failed[:20]))
     return failed

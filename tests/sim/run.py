@@ -82,6 +82,7 @@ class Result:
         seconds: virtual.
         coverage: how often a style was in flight when a fault came.
         counts: of sends, deliveries and so on.
+        outage_s: the longest of a pair that its bound was held against.
     """
 
     story: Story
@@ -90,6 +91,7 @@ class Result:
     seconds: float = 0.0
     coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
+    outage_s: float = 0.0
 
     @property
     def words(self) -> frozenset[str]:
@@ -248,7 +250,10 @@ class Run:
             self.counts["stale_writes"] = stale
         seconds, trace = self.loop.time(), self.loop.trace_hash
         self.loop.close()
-        return Result(self.story, tuple(violations), trace, seconds, self.coverage, self.counts)
+        outage_s = max((one.worst_s for one in self.outages.values()), default=0.0)
+        return Result(
+            *(self.story, tuple(violations), trace, seconds, self.coverage, self.counts, outage_s)
+        )
 
     async def _direct(self) -> None:
         for name in self.worlds:

@@ -559,8 +559,12 @@ def test_many_seeds_find_nothing_wrong(name, effort, figures):
     seeds = range(1, 1 + effort(SOAK_SEEDS[name]))
     stories = [story_of(name, seed, styles=clients_of, messages=200) for seed in seeds]
 
-    failed = [one for one in results(stories, 1) if one.violations]
+    failed, outages_ms = [], []
+    for one in results(stories, 1):
+        outages_ms.append(round(one.outage_s * 1000))
+        if one.violations:
+            failed.append(one)
 
-    figures(f"simulation, {name}", seeds=len(seeds), failed=len(failed))
+    figures(f"simulation, {name}", seeds=len(seeds), failed=len(failed), outage_ms=outages_ms)
     wrong = [f"{one.story}\n{found}" for one in failed[:3] for found in one.violations]
     assert wrong == []
