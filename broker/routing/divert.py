@@ -13,7 +13,7 @@ from broker.model.routing_type import RoutingType
 from broker.routing.bindings import Binding, BindingType
 from broker.routing.message_copies import mark_original
 from broker.routing.queue_ids import ROUTE_TO
-from broker.routing.transformers import make_transformer
+from broker.routing.transformers import make_transformer, transformed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ class DivertBinding(Binding):
 
     def _transformed(self, transformer: Transformer, copy: Message) -> Message:
         try:
-            made = transformer.transform(copy)
+            made = transformed(transformer, copy)
         except Exception as error:
             raise BrokerError(
                 ErrorCode.ILLEGAL_STATE,

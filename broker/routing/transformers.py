@@ -17,14 +17,13 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, Protocol
 
+from broker.model.message import Message
 from broker.model.properties import PropertyType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker.model.message import Message
-
-__all__ = ["GROUP", "AddHeaders", "Transformer", "make_transformer"]
+__all__ = ["GROUP", "AddHeaders", "Transformer", "make_transformer", "transformed"]
 
 GROUP: Final = "quiver.broker.transformers"
 _ADD_HEADERS: Final = "org.apache.activemq.artemis.core.server.transformer.AddHeadersTransformer"
@@ -86,3 +85,20 @@ def make_transformer(class_name: str, properties: Mapping[str, str]) -> Transfor
     except Exception as error:
         raise ValueError(f"transformer {class_name!r}: {error}") from error
     return transformer
+
+
+def transformed(transformer: Transformer, message: Message) -> Message:
+    """Give what a transformer makes of a message.
+
+    Args:
+        transformer: of the bridge or divert.
+        message: a copy of its own.
+
+    Raises:
+        TypeError: it gave no message: a `return` is missing.
+        Exception: whatever it raises.
+    """
+    made = transformer.transform(message)
+    if not isinstance(made, Message):
+        raise TypeError(f"transform() gave {type(made).__name__}, it has to give a Message")
+    return made

@@ -28,6 +28,8 @@ class Reverse:
     def transform(self, message):
         if bytes(message.body) == b"bad":
             raise RuntimeError("not this one")
+        if bytes(message.body) == b"none":
+            return None
         message.body = bytes(message.body)[::-1]
         return message
 
@@ -85,13 +87,17 @@ def test_a_divert_transforms_its_copies_alone(installed):
     assert there == {"q": [b"abc"], "x": [b"cba"]}
 
 
-def test_a_message_that_a_divert_cannot_transform_is_refused(installed):
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [(b"bad", "RuntimeError: not this"), (b"none", "gave NoneType, it has to give a Message")],
+)
+def test_a_message_that_a_divert_cannot_transform_is_refused(installed, body, told):
     bench = Bench()
     for name in ("q", "x"):
         bench.queue(name)
     bench.addresses.bind(divert("org.example.Reverse"))
 
-    with pytest.raises(BrokerError, match="RuntimeError: not this"):
-        bench.session().send(Message("q", b"bad"), done)
+    with pytest.raises(BrokerError, match=told):
+        bench.session().send(Message("q", body), done)
 
     assert [bench.addresses.queues[name].message_count for name in ("q", "x")] == [0, 0]

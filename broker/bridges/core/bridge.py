@@ -13,6 +13,7 @@ Threads: the event loop's alone.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -20,10 +21,11 @@ from broker.bridges.core.forwarding import Forwarding
 from broker.bridges.core.outgoing import OutgoingMessages
 from broker.bridges.core.status import BridgeState, BridgeStatus, reason_of
 from broker.bridges.core.target import Target
-from broker.bridges.core.telling import said, tell_connected
+from broker.bridges.core.telling import said, tell_connected, tell_forgetful
 from broker.bridges.core.window import window_of
 from broker.client.errors import BrokerRefused, ClientError, NotConnected
 from broker.errors import BrokerError, ErrorCode
+from broker.model.address import split_fqqn
 from broker.notifications import NotificationType
 from broker.routing.transformers import make_transformer
 
@@ -118,7 +120,7 @@ class CoreBridge:
         self._forwarding: Forwarding | None = None
         self._link: Link | None = None
         self._window = 0
-        # Asks the target for each address; None where all go to one.
+        # Asks the target for each address; None where it drops nothing.
         self._window_at: Callable[[str], Awaitable[int]] | None = None
         # Why it does not forward, while it has no link.
         self._reason = "stopped"
@@ -340,6 +342,22 @@ class CoreBridge:
         Raises:
             ClientError: that is not possible.
         """
+        if self.config.use_duplicate_detection:
+            self._window_at = functools.partial(self._window_there, link)
+            if await self._target.forgets_ids(link):
+                tell_forgetful(self.name, link.where)
+
+    async def _window_there(self, link: Link, address: str) -> int:
+        """Give how many messages may be on their way to an address.
+
+        Raises:
+            ClientError: the connection is lost.
+        """
+        address = split_fqqn(address)[0]
+        if address == self._cache_address():
+            return self._window
+        size = await self._target.cache_size(link, address)
+        return window_of(size, bridge_count=self.config.concurrency, uses_detection=True)
 
     def _lost(self, link: Link, reason: Exception) -> None:
         """Hear that a link is lost, before another one is tried."""

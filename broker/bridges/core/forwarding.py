@@ -228,8 +228,6 @@ class Forwarding:
         sent = Sent(message, self._last_number)
         self._sent.append(sent)
         self._bytes += sent.size
-        address = message.address or ""
-        self._counts[address] = self._counts.get(address, 0) + 1
         if self._sending is not None:
             self._put(self._sending, sent)
         self._look()
@@ -251,6 +249,9 @@ class Forwarding:
         except TransformFailed as error:
             self._on_failed(error)
             return
+        if sent.address is None:
+            address = sent.address = message.address or ""
+            self._counts[address] = self._counts.get(address, 0) + 1
         sending.put(sent, message)
 
     def _look(self) -> None:
@@ -327,7 +328,8 @@ class Forwarding:
         while waiting and waiting[0].is_done:
             done = waiting.popleft()
             self._bytes -= done.size
-            self._forget_address(done.message.address or "")
+            if done.address is not None:
+                self._forget_address(done.address)
         self._look()
         self._tell_settled()
 

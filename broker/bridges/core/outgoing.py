@@ -12,6 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from broker.model.routing_type import RoutingType
+from broker.routing.transformers import transformed
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -27,7 +28,7 @@ _LONG: Final = struct.Struct(">q")
 
 
 class TransformFailed(Exception):
-    """The transformer raised; its message says what."""
+    """The transformer raised, or gave no message; its text says what."""
 
 
 class OutgoingMessages:
@@ -57,7 +58,7 @@ class OutgoingMessages:
             message: as the queue has it.
 
         Raises:
-            TransformFailed: the transformer raised.
+            TransformFailed: the transformer raised, or gave no message.
         """
         copy = message.copy()
         if self._address is not None:
@@ -69,7 +70,7 @@ class OutgoingMessages:
             copy.routing_type = kind
         if self._transformer is not None:
             try:
-                copy = self._transformer.transform(copy)
+                copy = transformed(self._transformer, copy)
             except Exception as error:
                 raise TransformFailed(f"transformer: {type(error).__name__}: {error}") from error
         if self._uses_detection:

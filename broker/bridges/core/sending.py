@@ -63,16 +63,18 @@ class Sent:
         message: of the queue.
         number: which one it is, counted from 1.
         size: bytes, of its body too.
+        address: of the target, once it was sent.
         is_confirmed: the target has it.
         is_done: its acknowledgement is durable.
     """
 
-    __slots__ = ("is_confirmed", "is_done", "message", "number", "size")
+    __slots__ = ("address", "is_confirmed", "is_done", "message", "number", "size")
 
     def __init__(self, message: Message, number: int) -> None:
         self.message = message
         self.number = number
         self.size = message.encoded_size + message.large_size
+        self.address: str | None = None
         self.is_confirmed = False
         self.is_done = False
 

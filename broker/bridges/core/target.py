@@ -15,7 +15,7 @@ import copy
 import dataclasses
 from typing import TYPE_CHECKING
 
-from broker.bridges.core.window import cache_size_of
+from broker.bridges.core.window import cache_size_of, forgets_ids
 from broker.client.aio.connection import AsyncConnection
 from broker.client.errors import BrokerRefused, ClientError, NotConnected
 from broker.client.options import ClientOptions
@@ -142,8 +142,8 @@ class Target:
         self._same_node_attempts = config.reconnect_attempts_same_node
         self._node_id: str | None = None
         self._turn = 0
-        # What nodes have told, by their ids.
-        self._cache_sizes: dict[str, int | None] = {}
+        # What nodes have told, by their ids and addresses.
+        self._cache_sizes: dict[tuple[str, str], int | None] = {}
         self._is_silent = False
 
     # What a connection asks of its client.
@@ -215,19 +215,31 @@ class Target:
         Raises:
             ClientError: the connection is lost, or the target is silent for the first time.
         """
-        node = link.node_id or link.where
+        key = (link.node_id or link.where, address)
         first = await link.connection.session(AckMode.AUTO, block_on_non_durable_send=True)
         second = await link.connection.session(AckMode.AUTO, block_on_non_durable_send=True)
         try:
             size = await cache_size_of((first, second), address)
         except TimeoutError:
-            if node in self._cache_sizes:
-                return self._cache_sizes[node]
+            if key in self._cache_sizes:
+                return self._cache_sizes[key]
             if not self._is_silent:
                 self._is_silent = True
                 raise NotConnected(f"{link.where} does not tell its id-cache-size") from None
             return None
         with contextlib.suppress(BrokerRefused):
             await asyncio.gather(first.close(), second.close())
-        self._cache_sizes[node] = size
+        self._cache_sizes[key] = size
         return size
+
+    async def forgets_ids(self, link: Link) -> bool:
+        """Ask whether the target forgets duplicate ids when it restarts.
+
+        Raises:
+            ClientError: the connection is lost.
+        """
+        session = await link.connection.session(AckMode.AUTO, block_on_non_durable_send=True)
+        forgets = await forgets_ids(session)
+        with contextlib.suppress(BrokerRefused):
+            await session.close()
+        return forgets

@@ -12,7 +12,7 @@ from broker.security.cluster_user import is_default_pair
 if TYPE_CHECKING:
     from broker.config.cluster import BridgeConfig
 
-__all__ = ["said", "tell_connected"]
+__all__ = ["said", "tell_connected", "tell_forgetful"]
 
 log = logging.getLogger("broker.bridge")
 
@@ -49,6 +49,20 @@ def tell_connected(
             "bridge %s: at most %d messages are on their way, id-cache-size of target %s is %d",
             *(name, window, where, cache_size),
         )
+
+
+def tell_forgetful(name: str, where: str) -> None:
+    """Log that a target forgets ids.
+
+    Args:
+        name: of the bridge.
+        where: host and port of the target.
+    """
+    log.warning(
+        "bridge %s: target %s keeps duplicate ids in memory alone (persist-id-cache is false): "
+        "messages may double if it restarts",
+        *(name, where),
+    )
 
 
 def said(error: Exception, config: BridgeConfig) -> str:

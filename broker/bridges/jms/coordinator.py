@@ -86,8 +86,9 @@ _HEURISTICALLY_COMMITTED: Final = 7
 SETTLED_S: Final = 120.0
 # Recovery tells a side again what it did not know: after a second, and then at twice the age.
 _AGAIN_S: Final = 1.0
-# Decisions about transactions that have ended, as far as a side says: the latest of them.
-KEPT_MAX: Final = 100
+# Decisions about transactions that have ended, as far as a side says: the latest of them. One lost
+# connection may leave as many as were on their way, 512; Artemis lists them after its restart.
+KEPT_MAX: Final = 20_000
 # Transactions that recovery ends side by side, if sessions have several branches on their way.
 AT_ONCE: Final = 64
 
@@ -205,8 +206,11 @@ class Coordinator:
     @property
     def in_doubt(self) -> int:
         """How many transactions are decided, not on their way, and unknown to a side."""
-        known = self._kept.keys() | self.on_their_way
-        return sum(one not in known for one in self.decisions.decided)
+        # Asked for each batch: what is kept may be many, and is decided.
+        moving = sum(
+            self.decisions.is_decided(one) and one not in self._kept for one in self.on_their_way
+        )
+        return self.decisions.decided_count - len(self._kept) - moving
 
     async def begin(self, resources: Mapping[Role, TwoPhaseSession]) -> CoordinatedTransaction:
         """Begin a transaction; see `TransactionManager`."""

@@ -171,6 +171,11 @@ class DecisionLog:
         return tuple(self._records[COMMIT])
 
     @property
+    def decided_count(self) -> int:
+        """How many those are."""
+        return len(self._records[COMMIT])
+
+    @property
     def undecided(self) -> tuple[bytes, ...]:
         """The transactions that may have begun, and are neither decided nor forgotten."""
         others = {*self._records[COMMIT], *self._spare}

@@ -115,7 +115,13 @@ class AmqpSession:
         link.snd_settle_mode = Link.SND_UNSETTLED
         _capable(link.target, destination.kind.value)
         to = Addressed(destination.name, _ROUTING[destination.kind])
-        made = AmqpSender(self._wire, link, to, self._environment)
+        made = AmqpSender(
+            self._wire,
+            link,
+            to,
+            self._environment,
+            is_transacted=self._kind is SessionKind.TRANSACTED,
+        )
         self._wire.links[link.name] = made
         await _attached(self._wire, link, str(destination))
         self._senders.append(made)
@@ -302,15 +308,23 @@ class AmqpSender:
         link: of the engine.
         to: the destination.
         environment: clock and ids.
+        is_transacted: the session's commit sends.
     """
 
     def __init__(
-        self, wire: Wire, link: EngineSender, to: Addressed, environment: Environment
+        self,
+        wire: Wire,
+        link: EngineSender,
+        to: Addressed,
+        environment: Environment,
+        *,
+        is_transacted: bool,
     ) -> None:
         self._wire = wire
         self._link = link
         self._to = to
         self._environment = environment
+        self._is_transacted = is_transacted
         self._messages: list[bytes] = []
         self._on_way: dict[str, Delivery] = {}
         self._refusal: str | None = None
@@ -341,8 +355,9 @@ class AmqpSender:
         self._messages.append(encoded_message(message, self._to, ids.time_uuid(), clock.now_ms()))
 
     async def confirmed(self) -> None:
-        """Send all, and wait until the broker has accepted each."""
-        await self.send_all(None)
+        """Send all, and wait until the broker has accepted each; see `Sender`."""
+        if not self._is_transacted:
+            await self.send_all(None)
 
     async def send_all(self, transaction: bytes | None) -> None:
         """Send what was handed over, as the broker gives credit.

@@ -98,13 +98,19 @@ class CuttingProxy:
         await asyncio.gather(*pumps, return_exceptions=True)
         self._tasks -= set(pumps)
 
-    async def _pump(self, direction, reader, writer):
+    async def _begin(self, direction, reader, writer):
         if direction is UP:
             writer.write(await reader.readexactly(len(PREAMBLE)))
+
+    async def _frame(self, reader):
+        head = await reader.readexactly(4)
+        return head, await reader.readexactly(int.from_bytes(head, "big"))
+
+    async def _pump(self, direction, reader, writer):
+        await self._begin(direction, reader, writer)
         while True:
             try:
-                head = await reader.readexactly(4)
-                body = await reader.readexactly(int.from_bytes(head, "big"))
+                head, body = await self._frame(reader)
             except (asyncio.IncompleteReadError, OSError):
                 return
             counts = self._kind is None or body[0] == self._kind % 256
@@ -129,3 +135,15 @@ class CuttingProxy:
                 return
             await self._flows.wait()
             writer.write(head + body)
+
+
+class AmqpCuttingProxy(CuttingProxy):
+    """The same for AMQP 1.0, whose size is in the size; a protocol header is a frame."""
+
+    async def _begin(self, direction, reader, writer):
+        pass
+
+    async def _frame(self, reader):
+        head = await reader.readexactly(4)
+        size = 8 if head == b"AMQP" else int.from_bytes(head, "big")
+        return head, await reader.readexactly(size - 4)

@@ -1,5 +1,6 @@
 """Source and target of a bridge by AMQP 1.0, at brokers of ours."""
 
+import asyncio
 import time
 
 import pytest
@@ -18,6 +19,7 @@ from broker.client import make_message
 from broker.model.message_types import MessageType
 from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
+from tests.broker.bridges.jms.cutting import UP, AmqpCuttingProxy
 from tests.broker.bridges.jms.ends import WAIT_S, an_end, bridge, wait_for
 from tests.proxy import Proxy
 
@@ -161,6 +163,45 @@ def test_one_provider_at_both_sides_is_one_transaction(source):
         assert source.contents("to", 20) == [str(number) for number in range(20)]
         assert moving.snapshot()["mode"] == "local transaction"
     assert source.count("q") == 0
+
+
+def test_a_cut_of_a_local_transaction_neither_loses_nor_doubles(source):
+    """Before one frame to the broker or behind it, with a batch of three."""
+    source.create("to")
+    wrong = {}
+
+    async def moved(proxy, number, is_passed):
+        proxy.cut_at(UP, number, is_passed=is_passed)
+        await asyncio.to_thread(source.send, "q", "1", "2", "3")
+        both = amqp(source, proxy.port)
+        moving = bridge(
+            both,
+            both,
+            to="to",
+            quality_of_service=QualityOfService.ONCE_AND_ONLY_ONCE,
+            max_batch_size=3,
+            failure_retry_interval=1,
+        )
+        with moving:
+            found = await asyncio.to_thread(source.contents, "to", 3)
+            await asyncio.to_thread(wait_for, lambda: source.count("q") == 0)
+            # Stopped, nothing is on its way any more.
+            await asyncio.to_thread(moving.stop)
+        found += await asyncio.to_thread(source.contents, "to", source.count("to"))
+        if sorted(found) != ["1", "2", "3"]:
+            wrong[number, is_passed] = found
+        return proxy.counts[UP]
+
+    async def main():
+        async with AmqpCuttingProxy(source.port) as proxy:
+            count = await moved(proxy, 10**9, False)
+            for number in range(count, 0, -1):
+                await moved(proxy, number, number % 2 == 0)
+        return count
+
+    count = asyncio.run(main())
+    assert wrong == {}
+    assert count > 10
 
 
 def test_once_and_only_once_to_a_target_that_keeps_ids(source, target):

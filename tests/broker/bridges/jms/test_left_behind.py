@@ -13,6 +13,7 @@ import contextlib
 
 import pytest
 
+from broker.bridges.jms import coordinator as coordinator_module
 from broker.bridges.jms.coordinator import AT_ONCE, KEPT_MAX, SETTLED_S, Coordinator, branch
 from broker.bridges.jms.core.factory import CoreConnectionFactory
 from broker.bridges.jms.decision_log import DecisionLog
@@ -23,6 +24,7 @@ from broker.bridges.jms.errors import (
     InDoubtError,
     XaError,
 )
+from broker.bridges.jms.pipelined_two_phase import TRANSACTIONS_MAX
 from broker.bridges.jms.providers import Credentials, Destination, SessionKind
 from broker.bridges.jms.transactions import Role
 from broker.client import AsyncClient, ClientError, channel
@@ -356,14 +358,18 @@ def test_a_branch_that_turns_up_again_is_committed_if_that_was_decided():
     assert sides[Role.TARGET].prepared == ()
 
 
-def test_so_many_decisions_are_kept_for_that():
+def test_so_many_decisions_are_kept_for_that(monkeypatch):
+    # Of several lost connections, each with all that may be on their way.
+    assert KEPT_MAX >= 20 * TRANSACTIONS_MAX
+    monkeypatch.setattr(coordinator_module, "KEPT_MAX", 100)
+
     async def main():
         sides = {role: Refusing() for role in ROLES}
         log = DecisionLog(ForgetfulStore(), Environment().ids)
         log.open()
         coordinator = Coordinator(log, NAME, FakeClock())
         transactions = []
-        for _ in range(KEPT_MAX + 3):
+        for _ in range(103):
             await (await coordinator.begin(sides)).commit()
             transactions.append(log.decided[-1])
         return transactions, log.decided
