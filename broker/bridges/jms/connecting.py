@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from broker.bridges.jms.errors import BridgeConfigError, ProviderTimeout
 from broker.bridges.jms.mode import Mode, batch_size_for, choose_mode
-from broker.bridges.jms.providers import Credentials, DestinationKind, Subscription
+from broker.bridges.jms.options import ExactlyOnce, QualityOfService
+from broker.bridges.jms.providers import (
+    AskedConnection,
+    Credentials,
+    DestinationKind,
+    Subscription,
+)
 from broker.bridges.jms.transfers import Ends, Transfer, open_transfer
 
 if TYPE_CHECKING:
@@ -128,12 +134,14 @@ class Connecting:
         source = await self._timed(source_factory.connect(credentials), "connecting to the source")
         connections.append(source)
         target = target or source
+        await self._ask(source, target, is_same=is_same)
         mode = choose_mode(
             options.quality_of_service,
             options.exactly_once,
             is_same=is_same,
             source=source.capabilities,
             target=target.capabilities,
+            has_manager=self.transactions is not None,
         )
         sizes = options.max_batch_size, options.max_in_flight
         if mode is Mode.DUPLICATE_IDS:
@@ -148,6 +156,20 @@ class Connecting:
         )
         opening = open_transfer(mode, ends, batch_size=sizes[0], transactions=self.transactions)
         return Opened(await self._timed(opening, "opening sessions"), mode, *sizes)
+
+    async def _ask(self, source: Connection, target: Connection, *, is_same: bool) -> None:
+        """Have both sides find out what duplicate ids need, where the choice depends on it."""
+        options = self.options
+        if (
+            is_same
+            or options.quality_of_service is not QualityOfService.ONCE_AND_ONLY_ONCE
+            or options.exactly_once is ExactlyOnce.TWO_PHASE
+        ):
+            return
+        if isinstance(source, AskedConnection):
+            await self._timed(source.ask_as_source(), "asking the source who it is")
+        if isinstance(target, AskedConnection):
+            await self._timed(target.ask_as_target(), "asking the target for its duplicate ids")
 
     def _subscription(self, source: Destination) -> Subscription | None:
         name, client_id = self.options.subscription_name, self.options.client_id
@@ -165,14 +187,22 @@ class Connecting:
         kept = await self._timed(
             target.duplicate_ids_max(destination), "asking for the target's id-cache-size"
         )
-        size = batch_size_for(self.options.max_batch_size, kept)
-        if size < self.options.max_batch_size:
+        options = self.options
+        wanted = options.max_batch_size
+        size = batch_size_for(wanted, kept)
+        if size < wanted and kept is not None:
             log.warning(
                 "JMS bridge %s: max_batch_size %d is more than the target's id-cache-size %d; "
                 "batches are of %d messages",
-                *(self.options.name, self.options.max_batch_size, kept, size),
+                *(options.name, wanted, kept, size),
             )
-        return size, batch_size_for(self.options.max_in_flight, kept)
+        elif size < wanted:
+            log.warning(
+                "JMS bridge %s: max_batch_size is %d, and the target does not tell its "
+                "id-cache-size; batches are of %d messages, which may double if it is smaller",
+                *(options.name, wanted, size),
+            )
+        return size, batch_size_for(options.max_in_flight, kept)
 
     async def _timed(self, work: Awaitable[T], what: str) -> T:
         return await timed(work, what, self.options)

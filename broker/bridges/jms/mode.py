@@ -14,6 +14,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from broker.bridges.core.window import ASSUMED
 from broker.bridges.jms.errors import QualityOfServiceError
 from broker.bridges.jms.options import ExactlyOnce, QualityOfService
 
@@ -43,6 +44,7 @@ def choose_mode(
     is_same: bool,
     source: Capabilities,
     target: Capabilities,
+    has_manager: bool = True,
 ) -> Mode:
     """Choose the mode.
 
@@ -52,6 +54,8 @@ def choose_mode(
         is_same: source and target come from the same connection factory.
         source: what the source can do.
         target: what the target can do.
+        has_manager: the bridge has a transaction manager; without one TWO_PHASE is chosen only
+            where it is asked for.
 
     Raises:
         QualityOfServiceError: ONCE_AND_ONLY_ONCE cannot be had; it says what is missing where.
@@ -66,6 +70,8 @@ def choose_mode(
     no_phases = _without_phases(source, target)
     if exactly_once is not ExactlyOnce.TWO_PHASE and no_ids is None:
         return Mode.DUPLICATE_IDS
+    if exactly_once is ExactlyOnce.AUTO and no_phases is None and not has_manager:
+        no_phases = "two-phase commit needs a transaction_log, or a transaction_manager"
     if exactly_once is not ExactlyOnce.DUPLICATE_IDS and no_phases is None:
         return Mode.TWO_PHASE
     reasons = {
@@ -81,9 +87,9 @@ def choose_mode(
 
 def _without_ids(source: Capabilities, target: Capabilities) -> str | None:
     if not target.keeps_duplicate_ids:
-        return "the target keeps no duplicate ids"
+        return f"the target {target.without_ids}"
     if source.node_id is None or not source.names_messages:
-        return "the source does not name its messages for good"
+        return f"the source {source.without_name}"
     return None
 
 
@@ -97,10 +103,10 @@ def _without_phases(source: Capabilities, target: Capabilities) -> str | None:
 
 
 def batch_size_for(wanted: int, duplicate_ids_max: int | None) -> int:
-    """Give the size of batches for which the target still knows every id when it comes again.
+    """Give how many of what is wanted the target still knows by their ids when they come again.
 
     Args:
-        wanted: max_batch_size.
+        wanted: max_batch_size, or max_in_flight.
         duplicate_ids_max: id-cache-size of the target's address; None if it is not known.
 
     Raises:
@@ -108,9 +114,11 @@ def batch_size_for(wanted: int, duplicate_ids_max: int | None) -> int:
 
     >>> batch_size_for(100, 50)
     50
+    >>> batch_size_for(4000, None)
+    500
     """
     if duplicate_ids_max is None:
-        return wanted
+        return min(wanted, ASSUMED)
     if duplicate_ids_max < 1:
         raise QualityOfServiceError(
             "ONCE_AND_ONLY_ONCE is not possible here: the target's address has id-cache-size 0. "

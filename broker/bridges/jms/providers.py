@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker.model.xid import Xid
 
 __all__ = [
+    "AskedConnection",
     "BatchReceiver",
     "BatchSender",
     "BatchSession",
@@ -134,15 +135,19 @@ class Capabilities:
 
     Attributes:
         node_id: names the broker for good, through restarts; None if that is not known.
+        without_name: what a source does that has none, in words.
         names_messages: received messages have a `position`.
         keeps_duplicate_ids: it stores `duplicate_id` with the message, and drops a second message
             that has the same.
+        without_ids: what a target does that does not, in words.
         two_phase: sessions of SessionKind.TWO_PHASE can be had.
     """
 
     node_id: str | None = None
+    without_name: str = "does not name its messages for good"
     names_messages: bool = False
     keeps_duplicate_ids: bool = False
+    without_ids: str = "keeps no duplicate ids"
     two_phase: bool = False
 
 
@@ -376,6 +381,17 @@ class Connection(Protocol):
 
     async def close(self) -> None:
         """Close sessions and connection; what has not counted yet is undone."""
+
+
+@runtime_checkable
+class AskedConnection(Connection, Protocol):
+    """A connection that finds out more where it is asked; a provider may do without it."""
+
+    async def ask_as_source(self) -> None:
+        """Complete `capabilities` for duplicate ids of what comes from here."""
+
+    async def ask_as_target(self) -> None:
+        """Complete `capabilities` for duplicate ids of what goes there."""
 
 
 class ConnectionFactory(Protocol):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from broker.bridges.core.window import cache_size_at
+from broker.bridges.core.window import ASSUMED, cache_size_at, forgets_ids, told_of
 from broker.bridges.jms.core.in_process import InProcessNetwork
 from broker.bridges.jms.core.session import CoreSession
 from broker.bridges.jms.errors import BridgeConfigError, BridgeError
@@ -182,10 +182,44 @@ class CoreConnection:
             await session.close()
         if size is None:
             log.warning(
-                "the id-cache-size of %s cannot be read (%s): batches must not be larger than it",
-                *(destination, reason),
+                "the id-cache-size of %s cannot be read (%s; permission manage): at most %d "
+                "messages are on their way, which may double if it is smaller",
+                *(destination, reason, ASSUMED),
             )
         return size
+
+    async def ask_as_source(self) -> None:
+        """Ask the broker for its node id, where its cluster has not told it; `AskedConnection`.
+
+        A cluster names its members by their connectors, which an alias, an address behind NAT or
+        `vm://` is none of.
+        """
+        if self.capabilities.node_id is not None:
+            return
+        session = await self._connection.session(block_on_non_durable_send=True)
+        try:
+            found = await told_of(session, "nodeID")
+        finally:
+            await session.close()
+        self.capabilities = replace(
+            self.capabilities,
+            node_id=found if isinstance(found, str) and found else None,
+            without_name="does not tell its node id to this user (permission manage)",
+        )
+
+    async def ask_as_target(self) -> None:
+        """Ask whether the broker keeps ids over a restart; see `AskedConnection`."""
+        session = await self._connection.session(block_on_non_durable_send=True)
+        try:
+            forgets = await forgets_ids(session)
+        finally:
+            await session.close()
+        if forgets:
+            self.capabilities = replace(
+                self.capabilities,
+                keeps_duplicate_ids=False,
+                without_ids="forgets duplicate ids when it restarts (persist-id-cache is false)",
+            )
 
     async def close(self) -> None:
         """Close in good order if the broker answers, else at once; cancelled, at once too."""

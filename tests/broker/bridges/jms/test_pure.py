@@ -168,7 +168,8 @@ def test_an_impossible_quality_says_what_is_missing(exactly_once, source, target
 
 
 @pytest.mark.parametrize(
-    ("wanted", "kept", "size"), [(10, 10, 10), (10, 9, 9), (10, 11, 10), (10, None, 10)]
+    ("wanted", "kept", "size"),
+    [(10, 10, 10), (10, 9, 9), (10, 11, 10), (10, None, 10), (501, None, 500)],
 )
 def test_a_batch_is_not_larger_than_the_ids_that_the_target_keeps(wanted, kept, size):
     assert batch_size_for(wanted, kept) == size
