@@ -13,6 +13,7 @@ cdef class Consumer:
     cdef public bint can_take
     cdef public object consumer_id
     cdef public bint counts_messages
+    cdef public int counted_delivery
     cdef public QueueContents queue
     cdef public object sink
     cdef public object filter

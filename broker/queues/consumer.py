@@ -53,6 +53,8 @@ class Consumer:
     Attributes:
         number: unique in the process.
         can_take: started, with credits left, not paused; each change of these updates it.
+        counted_delivery: what a delivery adds to the count of its message; 0 for a bridge, which
+            looks at none.
         delivering: given and not acknowledged, in order.
         on_answered: called when nothing of that is left; None: not called.
         credits: bytes or messages left; below 0 after a message larger than what was left.
@@ -88,6 +90,7 @@ class Consumer:
         self.is_browser = is_browser
         self.priority = priority
         self.is_pre_acknowledging = is_pre_acknowledging
+        self.counted_delivery = 1
         self.credits = 0
         self.is_unlimited = False
         self.delivering: deque[Reference] = deque()
@@ -214,7 +217,7 @@ class Consumer:
         if self.is_browser:
             self._write(message, reference.delivery_count)
             return
-        reference.delivery_count += 1
+        reference.delivery_count += self.counted_delivery
         if reference.level < 0:
             # Else its queue keeps it: no consumer has it, and it may go while it is delivered.
             reference.consumer = self
@@ -450,7 +453,7 @@ class Consumer:
         self._answered()
         for position, reference in enumerate(taken):
             if not has_failed and not (first_was_delivered and position == 0):
-                reference.delivery_count -= 1
+                reference.delivery_count -= self.counted_delivery
         seen_count = 1 if first_was_delivered else 0
         seen, unseen = taken[:seen_count], taken[seen_count:]
         return self._own(seen), self._own(unseen)

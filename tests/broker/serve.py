@@ -1,9 +1,10 @@
 """A broker in a process of its own, started by BrokerProcess.
 
-`python -m tests.broker.serve FOLDER PORT MESSAGES SECONDS TYPE SIZE HISTORY`: behind so many
-MESSAGES an address pages, in pages of 64 KiB. A handshake may take so many SECONDS. The message
-journal is of that TYPE, in files of SIZE bytes; HISTORY is 1 where its history is kept. FOLDER `-`
-keeps nothing, and may be the URL of a database.
+`python -m tests.broker.serve FOLDER PORT MESSAGES SECONDS TYPE SIZE HISTORY DELIVERIES`: behind so
+many MESSAGES an address pages, in pages of 64 KiB. A handshake may take so many SECONDS. The
+message journal is of that TYPE, in files of SIZE bytes; HISTORY is 1 where its history is kept. A
+message may be delivered so often, -1 as often as one likes. FOLDER `-` keeps nothing, and may be
+the URL of a database.
 Prints `READY port` when it serves; ends with the broker's exit status.
 """
 
@@ -38,6 +39,7 @@ def options(
     journal_type="NIO",
     file_size=10 << 20,
     keeps_history=False,
+    max_deliveries=-1,
 ):
     """What the broker of a folder is: an expiry and a dead letter address."""
     settings = SettingsRepository()
@@ -46,9 +48,9 @@ def options(
         AddressSettings(
             dead_letter_address="DLQ",
             expiry_address="ExpiryQueue",
-            # Each lost connection counts for all that was on its way: after as many as clients lose
-            # in a soak a message would be a dead letter.
-            max_delivery_attempts=-1,
+            # Each connection that a client loses counts for all that was on its way: after as many
+            # as in a soak a message would be a dead letter.
+            max_delivery_attempts=max_deliveries,
             max_size_messages=max_messages,
             page_size_bytes=64 * 1024,
         ),
@@ -91,10 +93,11 @@ class BrokerProcess:
         journal_type="NIO",
         file_size=10 << 20,
         keeps_history=False,
+        max_deliveries=-1,
     ):
         command = [sys.executable, "-m", "tests.broker.serve"]
         values = (folder, port, max_messages, handshake_s, journal_type, file_size)
-        command += map(str, (*values, int(keeps_history)))
+        command += map(str, (*values, int(keeps_history), max_deliveries))
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -124,7 +127,8 @@ class BrokerProcess:
 
 def main():
     logging.basicConfig(level=logging.ERROR)
-    folder, port, max_messages, handshake_s, journal_type, file_size, has_history = sys.argv[1:]
+    folder, port, max_messages, handshake_s, journal_type, file_size, *others = sys.argv[1:]
+    has_history, max_deliveries = others
 
     async def live():
         broker = Broker(
@@ -136,6 +140,7 @@ def main():
                 journal_type,
                 int(file_size),
                 has_history == "1",
+                int(max_deliveries),
             )
         )
         return await serve(

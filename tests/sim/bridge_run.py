@@ -402,8 +402,6 @@ def _body(key: str, seeded: random.Random) -> bytes:
 
 
 def _options(case: Case, name: str) -> dict[str, Any]:
-    settings: SettingsRepository[Any] = SettingsRepository()
-    settings.add("#", AddressSettings(max_delivery_attempts=-1))
     request = QueueRequest(
         name=QUEUES[name],
         address=QUEUES[name],

@@ -65,6 +65,8 @@ class CoreBridges:
         self._discovery_groups = discovery_groups
         self.by_name: dict[str, CoreBridge] = {}
         self.configs: dict[str, BridgeConfig] = {}
+        # By the same names, where the connectors led to when the bridge was made.
+        self._places: dict[str, list[TransportConfig]] = {}
         self._configured: set[str] = set()
         self._is_started = False
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -83,9 +85,16 @@ class CoreBridges:
             self._remove(name)
         for name, config in wanted.items():
             before = self.configs.get(name)
-            if before is not None and name in self._configured and _is_same(before, config):
-                continue
+            is_there = before is not None and name in self._configured
             try:
+                if (
+                    before is not None
+                    and is_there
+                    and _is_same(before, config)
+                    # A connector of it may lead elsewhere.
+                    and _places(self._connectors_of(config)) == self._places[name]
+                ):
+                    continue
                 made = self._make(config)
             except BrokerError as error:
                 errors.append(error)
@@ -150,6 +159,10 @@ class CoreBridges:
         from broker.bridges.core.bridge import CoreBridge
 
         connectors = self._connectors_of(config)
+        own = _names_of(self.configs[config.name]) if config.name in self.configs else []
+        for name in _names_of(config):
+            if name in self.by_name and name not in own:
+                raise _wrong(config, f"another bridge is called {name}; see concurrency")
         try:
             made = [
                 CoreBridge(config, name, connectors, self._broker, target=self._discovered(config))
@@ -207,6 +220,7 @@ class CoreBridges:
 
     def _add(self, config: BridgeConfig, bridges: Iterable[CoreBridge]) -> None:
         self.configs[config.name] = config
+        self._places[config.name] = _places(self._connectors_of(config))
         for bridge in bridges:
             self.by_name[bridge.name] = bridge
             before = self._leaving.get(bridge.name)
@@ -219,6 +233,7 @@ class CoreBridges:
 
     def _remove(self, name: str) -> None:
         config = self.configs.pop(name)
+        del self._places[name]
         self._configured.discard(name)
         for one in _names_of(config):
             bridge = self.by_name.pop(one)
@@ -267,6 +282,11 @@ def _is_of(bridge: str, name: str) -> bool:
 def _is_same(before: BridgeConfig, config: BridgeConfig) -> bool:
     """Whether they say the same, in whatever line."""
     return dataclasses.replace(before, where=config.where) == config
+
+
+def _places(connectors: Iterable[TransportConfig]) -> list[TransportConfig]:
+    """Give where they lead to, in whatever line they are."""
+    return [dataclasses.replace(one, where="") for one in connectors]
 
 
 def _wrong(config: BridgeConfig, what: str) -> BrokerError:

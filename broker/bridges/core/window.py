@@ -28,6 +28,7 @@ __all__ = [
     "MESSAGES_MAX",
     "cache_size_at",
     "cache_size_of",
+    "deliveries_max_at",
     "forgets_ids",
     "told_of",
     "window_of",
@@ -133,14 +134,28 @@ def _is_size(size: object) -> bool:
     return isinstance(size, int) and not isinstance(size, bool) and size >= 0
 
 
+async def deliveries_max_at(session: AsyncSession, address: str) -> int | None:
+    """Ask for the max-delivery-attempts of an address; None where the broker does not tell.
+
+    Raises:
+        ClientError: the connection is lost.
+    """
+    found = await _setting(session, address, "maxDeliveryAttempts")
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
 async def _of_address(session: AsyncSession, address: str) -> object:
+    return await _setting(session, address, "idCacheSize")
+
+
+async def _setting(session: AsyncSession, address: str, name: str) -> object:
     try:
         told = await session.manage("broker", "getAddressSettingsAsJSON", address)
-        size: object = json.loads(told).get("idCacheSize")
+        found: object = json.loads(told).get(name)
     except (BrokerRefused, ValueError, TypeError) as error:
-        log.debug("the target does not tell the id-cache-size of %s: %r", address, error)
+        log.debug("the target does not tell the %s of %s: %r", name, address, error)
         return None
-    return size
+    return found
 
 
 async def _of_broker(session: AsyncSession) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from broker.bridges.jms.errors import BridgeConfigError, ProviderTimeout
@@ -77,7 +77,7 @@ class Opened:
     in_flight_max: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Connecting:
     """See the module's text.
 
@@ -94,6 +94,7 @@ class Connecting:
     call: OwnThreads
     adapt: Callable[[object, str], ConnectionFactory]
     transactions: TransactionManager | None
+    _has_looked: bool = field(default=False, init=False)
 
     async def open(self, connections: list[Connection]) -> Opened:
         """Connect both sides and open what the mode needs; what is open is in `connections`.
@@ -154,6 +155,7 @@ class Connecting:
             selector=options.selector,
             subscription=subscription,
         )
+        await self._tell_of_dead_letters(source, source_destination)
         opening = open_transfer(mode, ends, batch_size=sizes[0], transactions=self.transactions)
         return Opened(await self._timed(opening, "opening sessions"), mode, *sizes)
 
@@ -170,6 +172,21 @@ class Connecting:
             await self._timed(source.ask_as_source(), "asking the source who it is")
         if isinstance(target, AskedConnection):
             await self._timed(target.ask_as_target(), "asking the target for its duplicate ids")
+
+    async def _tell_of_dead_letters(self, source: Connection, destination: Destination) -> None:
+        """Warn once of a source that counts what it delivers to the bridge."""
+        if self._has_looked or not isinstance(source, AskedConnection):
+            return
+        work = source.deliveries_max(destination)
+        most = await self._timed(work, "asking the source for its max-delivery-attempts")
+        self._has_looked = True
+        if most is not None and most > 0:
+            log.warning(
+                "JMS bridge %s: each lost connection to source %s counts as a delivery there: "
+                "messages become dead letters, or are dropped, when that has come %d times "
+                "(max-delivery-attempts; -1 is never)",
+                *(self.options.name, destination, most),
+            )
 
     def _subscription(self, source: Destination) -> Subscription | None:
         name, client_id = self.options.subscription_name, self.options.client_id

@@ -393,6 +393,15 @@ class AskedConnection(Connection, Protocol):
     async def ask_as_target(self) -> None:
         """Complete `capabilities` for duplicate ids of what goes there."""
 
+    async def deliveries_max(self, destination: Destination) -> int | None:
+        """Give how often the provider delivers a message before it is a dead letter.
+
+        None where deliveries to a bridge do not count, or it does not tell.
+
+        Args:
+            destination: where messages come from.
+        """
+
 
 class ConnectionFactory(Protocol):
     """Connects to one provider. Equal factories lead to the same one."""

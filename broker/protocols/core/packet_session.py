@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from broker.model.encoding import BOOLEAN, INT, LONG, NSS, SS, STR
 from broker.protocols.core import versions
@@ -142,6 +142,11 @@ class ProducerFailCredits(Packet):
 
     credits: int = field(INT)
     address: str = field(SS)
+
+
+BRIDGE: Final = "quiver-bridge"
+"""Key by which a session says that it is a bridge's, such as `jms`: it looks at no message. What it
+has not acknowledged when its connection is lost was tried by no application."""
 
 
 @dataclass(slots=True)

@@ -308,6 +308,8 @@ class SessionChannel:
             is_browser=packet.browse_only,
             priority=packet.priority,
         )
+        if sessions.BRIDGE in session.metadata:
+            consumer.counted_delivery = 0
         if not self.channel.is_writable:
             consumer.pause()
         if packet.requires_response:

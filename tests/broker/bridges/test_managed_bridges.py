@@ -7,6 +7,7 @@ import pytest
 
 from broker.bridges.core.status import BridgeState
 from broker.client.errors import BrokerRefused
+from broker.errors import BrokerError
 from broker.management.metrics import Metrics
 from broker.options.file import ConfigurationFile
 from broker.options.from_config import broker_options
@@ -251,5 +252,55 @@ def test_a_reload_adds_changes_and_removes_bridges(tmp_path):
                 assert await take(source, "from", 1) == ["three"]
             finally:
                 await source.stop()
+
+    asyncio.run(main())
+
+
+def test_a_reload_applies_a_connector_that_leads_elsewhere(tmp_path):
+    path = tmp_path / "etc" / "broker.xml"
+    path.parent.mkdir()
+
+    async def main():
+        async with (
+            running(options("t", queue="to")) as target,
+            running(options("u", queue="to")) as other,
+        ):
+
+            def write(broker, head="\n"):
+                made = XML.format(
+                    port=port_of(broker), bridges=BRIDGE.format(name="b", address="to")
+                )
+                path.write_text(head + made)
+
+            write(target)
+            file = ConfigurationFile(path)
+            source = Broker(broker_options(file.load()), configuration=file)
+            await source.start()
+            try:
+                await send(source, "from", "one")
+                assert await take(target, "to", 1) == ["one"]
+                first = source.bridges.by_name["b"]
+                write(target, head="\n\n")
+                source.reload_configuration()
+                assert source.bridges.by_name["b"] is first
+                write(other)
+                source.reload_configuration()
+                await send(source, "from", "two")
+                assert await take(other, "to", 1) == ["two"]
+            finally:
+                await source.stop()
+
+    asyncio.run(main())
+
+
+def test_a_bridge_with_the_name_of_one_of_several_is_refused():
+    """`concurrency` makes names of its own."""
+
+    async def main():
+        several, another = bridge(name="a", concurrency=2), bridge(name="a-0")
+        for pair in ((several, another), (another, several)):
+            broker = running(options("s", queue="from", bridges=pair, target_port=1))
+            with pytest.raises(BrokerError, match="another bridge is called a-0"):
+                await broker.__aenter__()
 
     asyncio.run(main())

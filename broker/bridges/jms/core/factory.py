@@ -12,7 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from broker.bridges.core.window import ASSUMED, cache_size_at, forgets_ids, told_of
+from broker.bridges.core.window import (
+    ASSUMED,
+    cache_size_at,
+    deliveries_max_at,
+    forgets_ids,
+    told_of,
+)
 from broker.bridges.jms.core.in_process import InProcessNetwork
 from broker.bridges.jms.core.session import CoreSession
 from broker.bridges.jms.errors import BridgeConfigError, BridgeError
@@ -207,6 +213,22 @@ class CoreConnection:
             without_name="does not tell its node id to this user (permission manage)",
         )
 
+    async def deliveries_max(self, destination: Destination) -> int | None:
+        """Ask how often a message may be delivered where that counts; see `AskedConnection`.
+
+        A broker of ours does not count what it delivers to a bridge.
+        """
+        address = destination.name.partition("::")[0]
+        session = await self._connection.session(block_on_non_durable_send=True)
+        try:
+            version = await told_of(session, "version")
+            major = version.partition(".")[0] if isinstance(version, str) else ""
+            if not major.isdigit() or int(major) < _ARTEMIS:
+                return None
+            return await deliveries_max_at(session, address)
+        finally:
+            await session.close()
+
     async def ask_as_target(self) -> None:
         """Ask whether the broker keeps ids over a restart; see `AskedConnection`."""
         session = await self._connection.session(block_on_non_durable_send=True)
@@ -229,3 +251,5 @@ class CoreConnection:
 
 
 _ASKING_S: Final = 5.0
+# Its first major version.
+_ARTEMIS: Final = 2

@@ -17,6 +17,7 @@ from broker.bridges.jms.providers import DestinationKind, SessionKind
 from broker.client.errors import DuplicateId, XaRefused
 from broker.client.selectors import translate_selector
 from broker.model.routing_type import RoutingType
+from broker.protocols.core.packet_session import BRIDGE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -107,7 +108,12 @@ class CoreSession:
     async def _consumer(
         self, destination: Destination, selector: str | None, subscription: Subscription | None
     ) -> tuple[AsyncConsumer, str]:
-        """Give a consumer, and what its queue is called."""
+        """Give a consumer, and what its queue is called.
+
+        Deliveries to it do not count, at a broker of ours: no lost connection makes messages dead
+        letters.
+        """
+        await self._session.add_metadata(BRIDGE, "jms")
         if destination.kind is DestinationKind.QUEUE:
             return await self._session.consumer(destination.name, selector), destination.name
         queue = await self._subscribe(destination, selector, subscription)

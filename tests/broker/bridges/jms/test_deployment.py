@@ -5,13 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 
 import pytest
 from click.testing import CliRunner
 
-from broker.bridges.jms import BridgeConfigError, BridgeState
+from broker.bridges.jms import BridgeConfigError, BridgeState, JMSBridge
 from broker.bridges.jms.definition import read_definition
+from broker.bridges.jms.deployed import DeployedBridges
 from broker.bridges.jms.provider_types import make_bridge
 from broker.cli.bridge import bridge as command
 from broker.cli.create import create
@@ -296,3 +298,16 @@ def leave_prepared(source):
         session.xa_end(xid)
         session.xa_prepare(xid)
     return transaction
+
+
+def test_bridges_are_stopped_at_the_same_time(tmp_path, monkeypatch):
+    """Each may take its failover_timeout before a target that hangs."""
+    for name in "abc":
+        text = GOOD.format(source="tcp://localhost:1", target="tcp://localhost:2")
+        (tmp_path / f"{name}.toml").write_text(text)
+    together = threading.Barrier(3, timeout=WAIT_S)
+    monkeypatch.setattr(JMSBridge, "stop", lambda self: together.wait())
+
+    DeployedBridges(tmp_path, broker=None).stop()
+
+    assert not together.broken
