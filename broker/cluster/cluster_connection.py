@@ -32,7 +32,7 @@ from broker.routing.remote_bindings import STORE_AND_FORWARD, RemoteQueueBinding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker.bridges.core.bridge import BridgingBroker
+    from broker.bridges.core.ports import BridgingBroker
     from broker.cluster.groups import ClusterGroups
     from broker.cluster.redistribution import Redistribution
     from broker.cluster.stranded import Stranded

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from uuid import UUID
 
-    from broker.bridges.core.bridge import BridgingBroker
+    from broker.bridges.core.ports import BridgingBroker
     from broker.client.aio.received import AsyncReceived
     from broker.client.aio.session import AsyncSession
     from broker.cluster.introduction import Identity

@@ -201,7 +201,7 @@ _JMS_BRIDGE: Final = (
     ("quiver_jms_bridge_aborted", "Messages of failed batches", "abortedMessageCount"),
     ("quiver_jms_bridge_retried", "Of these, messages that come again", "retriedMessageCount"),
     ("quiver_jms_bridge_in_doubt", "Transactions that are decided and not over", "inDoubtCount"),
-    ("quiver_jms_bridge_lag_ms", "Age of the last message at its arrival", "lag"),
+    ("quiver_jms_bridge_lag_ms", "Age of the last message, or of one on its way", "lag"),
 )
 
 

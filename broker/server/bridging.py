@@ -39,7 +39,7 @@ log = logging.getLogger("broker.bridge")
 
 
 class Bridging:
-    """See the module's text. Implements `broker.bridges.core.bridge.BridgingBroker`.
+    """See the module's text. Implements `broker.bridges.core.ports.BridgingBroker`.
 
     Args:
         options: of the broker; without bridges where it is opened by a tool.

@@ -19,8 +19,6 @@ from broker.config.cluster import BridgeConfig, ClusterConfig, StaticConnectors
 from broker.config.transport import TransportConfig
 from broker.model.routing_type import RoutingType
 from broker.settings.queue_defaults import QueueRequest
-from broker.settings.settings import AddressSettings
-from broker.settings.settings_repository import SettingsRepository
 from tests.sim.bridge_cases import AT_FRAMES, CHAIN, CORE, ENDS, QUEUES, Case, Result
 from tests.sim.faults import FAULTS, start
 from tests.sim.frames import FrameFault, Frames
@@ -410,7 +408,6 @@ def _options(case: Case, name: str) -> dict[str, Any]:
         auto_create_address=True,
     )
     options: dict[str, Any] = {
-        "settings": settings,
         "queues": (request,),
         "id_cache_size": case.cache,
     }

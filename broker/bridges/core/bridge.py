@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker.bridges.core.forwarding import Forwarding
 from broker.bridges.core.outgoing import OutgoingMessages
@@ -28,21 +28,18 @@ from broker.errors import BrokerError, ErrorCode
 from broker.model.address import split_fqqn
 from broker.notifications import NotificationType
 from broker.routing.transformers import make_transformer
+from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from uuid import UUID
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from broker.bridges.core.ports import BridgingBroker
     from broker.bridges.core.target import Link
     from broker.config.cluster import BridgeConfig
     from broker.config.transport import TransportConfig
-    from broker.environment import Environment
     from broker.model.message import Message
-    from broker.notifications import Notifications
-    from broker.queues.queue import Queue
-    from broker.sessions.session import Session
 
-__all__ = ["BridgingBroker", "CoreBridge"]
+__all__ = ["CoreBridge"]
 
 log = logging.getLogger("broker.bridge")
 
@@ -51,26 +48,6 @@ _CLOSE_S: Final = 5.0
 _BYTES_MAX: Final = 10 * 1024 * 1024
 # Between two looks for a queue that is not there.
 _QUEUE_S: Final = 1.0
-
-
-class BridgingBroker(Protocol):
-    """What a bridge needs of its broker."""
-
-    environment: Environment
-    """Clock, ids, chance and network."""
-    notifications: Notifications
-    """Who tells of what happens."""
-
-    @property
-    def queues(self) -> Mapping[str, Queue]:
-        """All there are, by name."""
-
-    @property
-    def node_uuid(self) -> UUID:
-        """Of the broker, the same after a restart."""
-
-    def new_session(self, name: str) -> Session:
-        """Make a session of the broker itself: nothing is refused. Its caller closes it."""
 
 
 class CoreBridge:
@@ -117,6 +94,9 @@ class CoreBridge:
         self._target = target or Target(config, connectors, broker.environment)
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
+        # Held while it ends: what stops it while it is being paused waits, and its wish counts.
+        self._leaving = asyncio.Lock()
+        self._wished = BridgeState.STOPPED
         self._forwarding: Forwarding | None = None
         self._link: Link | None = None
         self._window = 0
@@ -184,17 +164,26 @@ class CoreBridge:
             if self.state is not after:
                 self._set_left(after)
             return
-        self.state = during
+        self._wished, self.state = after, during
         is_settled = False
         if self._link is not None and self._forwarding is not None:
             pending_s = self.config.pending_ack_timeout_ms / 1000
             timeout_s = pending_s if within_s is None else min(pending_s, within_s)
             is_settled = await self._settle(self._forwarding, self._link, timeout_s)
+        async with self._leaving:
+            try:
+                # Unless another one that left at the same time has done so.
+                if self._task is task:
+                    await self._end(task, is_settled=is_settled)
+            finally:
+                if self._task is None and self.state is not self._wished:
+                    self._set_left(self._wished)
+
+    async def _end(self, task: asyncio.Task[None], *, is_settled: bool) -> None:
+        """End the work, and disconnect."""
         link = self._link
         task.cancel()
         await asyncio.wait((task,))
-        if self._task is task:
-            self._task = None
         try:
             if link is not None and is_settled:
                 await link.close(_CLOSE_S)
@@ -202,8 +191,8 @@ class CoreBridge:
                 # It has not answered in time: nothing more is asked of it.
                 link.drop(NotConnected("the bridge is left"))
         finally:
+            self._task = None
             self._close_near_side()
-            self._set_left(after)
 
     def _set_left(self, state: BridgeState) -> None:
         self.state = state
@@ -251,7 +240,26 @@ class CoreBridge:
     # --- the work -----------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        """Connect and forward, again and again."""
+        """Connect and forward, again and again; behind a fault of the bridge, too."""
+        while True:
+            try:
+                await self._work()
+            except JournalError:
+                # The storage has failed, and with it the broker.
+                raise
+            except Exception as error:
+                log.exception("AMQ222118: bridge %s connects again behind a fault", self.name)
+                self.state = BridgeState.STARTING
+                if self._link is not None:
+                    self._link.drop(NotConnected("the bridge connects again"))
+                # What is on its way goes back, and comes again with the same ids.
+                self._close_near_side()
+                await self._wait(0, f"a fault of the bridge: {error!r}")
+            else:
+                return
+
+    async def _work(self) -> None:
+        """Connect and forward, until no attempt is left."""
         attempts_max = self.config.initial_connect_attempts
         # Attempts to connect since a link worked; links since the target took a message.
         failures = links = 0

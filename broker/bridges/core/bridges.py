@@ -26,8 +26,9 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
-    from broker.bridges.core.bridge import BridgingBroker, CoreBridge
+    from broker.bridges.core.bridge import CoreBridge
     from broker.bridges.core.discovered import DiscoveredTarget
+    from broker.bridges.core.ports import BridgingBroker
     from broker.config.cluster import BridgeConfig
     from broker.config.discovery import DiscoveryGroup as DiscoveryGroupConfig
     from broker.config.transport import TransportConfig

@@ -99,7 +99,7 @@ class Forwarding:
         self._last_number = 0
         # Confirmed in this turn.
         self._confirmed: list[Sent] = []
-        self._on_settled: Callable[[], object] | None = None
+        self._on_settled: list[Callable[[], object]] = []
         self.forwarded_count = 0
         self.acknowledged_count = 0
         self.is_taking = True
@@ -163,7 +163,7 @@ class Forwarding:
     def hold(self, on_settled: Callable[[], object]) -> None:
         """Take nothing more; `on_settled()` once all that was taken is done, perhaps at once."""
         self.is_taking = False
-        self._on_settled = on_settled
+        self._on_settled.append(on_settled)
         self._look()
         self._tell_settled()
 
@@ -339,6 +339,7 @@ class Forwarding:
             del self._counts[address]
 
     def _tell_settled(self) -> None:
-        if self._on_settled is not None and not self._sent:
-            on_settled, self._on_settled = self._on_settled, None
-            on_settled()
+        if self._on_settled and not self._sent:
+            waiting, self._on_settled = self._on_settled, []
+            for on_settled in waiting:
+                on_settled()

@@ -32,7 +32,7 @@ from broker.bridges.jms.errors import (
 from broker.bridges.jms.in_flight import InFlight
 from broker.bridges.jms.message import ID_LISTS, extended_ids
 from broker.bridges.jms.mode import Mode
-from broker.bridges.jms.options import QualityOfService
+from broker.bridges.jms.options import FOREVER, QualityOfService
 from broker.bridges.jms.providers import BatchReceiver
 from broker.bridges.jms.state import BridgeState, Counters, Progress
 from broker.bridges.jms.transfers import TRANSACTION_MAX_S
@@ -58,6 +58,8 @@ log = logging.getLogger("broker.bridges")
 T = TypeVar("T")
 
 RECEIVE_S: Final = 0.2  # Artemis: 1 s.
+# Without a message for so long, `why` says so.
+IDLE_S: Final = 5.0
 # How long the end of a connection may take; what has not counted is undone without it as well.
 _CLOSE_S: Final = 5.0
 
@@ -94,7 +96,6 @@ class Engine:
         progress: state, and why it does not move.
         counters: what it has done.
         mode: how it moves messages; None until it was connected.
-        lag_ms: age of the newest message that arrived at the target, when it did; None before.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Engine:
         self.progress = Progress(options.max_retries, options.failure_retry_interval)
         self.counters = Counters()
         self.mode: Mode | None = None
-        self.lag_ms: int | None = None
+        self._arrived_lag_ms: int | None = None
         self._connecting = Connecting(
             options=options,
             factories=factories,
@@ -131,6 +132,11 @@ class Engine:
         self._running: asyncio.Task[None] | None = None
         self._in_flight = InFlight(0)
         self._has_warned = False
+        # When the next attempt is made, and when a message came last, or could have.
+        self._retry_s = self._received_s = 0.0
+        self._batch = Batch(1, FOREVER)
+        # When the oldest message was sent that is to come again, ms since 1970; 0 is not known.
+        self._delayed_ms = 0
         self._background: set[asyncio.Task[Any]] = set()
 
     # --- what operators do --------------------------------------------------------------------
@@ -182,7 +188,22 @@ class Engine:
             if waited >= 1:
                 batch = _batch(self._in_flight.oldest_count)
                 return f"{batch} waits for the target to confirm it since {waited:.0f} s"
+        now_s = self._clock.monotonic_s()
+        if self.progress.state is BridgeState.RETRYING:
+            left_ms = max(0, round((self._retry_s - now_s) * 1000))
+            return self.progress.retrying_in(left_ms)
+        idle_s = now_s - self._received_s
+        if self.progress.state is BridgeState.STARTED and since is None and idle_s >= IDLE_S:
+            return self._no_message(idle_s)
         return self.progress.reason
+
+    def _no_message(self, idle_s: float) -> str:
+        selector, has = self.options.selector, len(self._batch)
+        which = "" if selector is None else f" that selector {selector!r} takes"
+        if has:
+            batch = f"a batch of {self._batch.size_max} has {has} yet"
+            return f"{batch}, and no message{which} has come for {idle_s:.0f} s"
+        return f"no message{which} has come for {idle_s:.0f} s"
 
     # --- running ------------------------------------------------------------------------------
 
@@ -204,6 +225,7 @@ class Engine:
                 log.debug("JMS bridge %s", self.options.name, exc_info=error)
                 if wait_ms is None:
                     return
+                self._retry_s = self._clock.monotonic_s() + wait_ms / 1000
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait_ms / 1000):
                         await self._stopping.wait()
@@ -230,7 +252,8 @@ class Engine:
     async def _move_batches(self, opened: Opened, connections: list[Connection]) -> None:
         transfer = opened.transfer
         receive = _receiving(transfer.receiver)
-        batch = Batch(opened.batch_size, self._batch_time_ms())
+        batch = self._batch = Batch(opened.batch_size, self._batch_time_ms())
+        self._received_s = self._clock.monotonic_s()
         self._in_flight = in_flight = InFlight(opened.in_flight_max)
         self._idle.clear()
         try:
@@ -255,10 +278,12 @@ class Engine:
     def _end(self, batch: Batch) -> None:
         """Give up what is in hand and on its way: it comes again, or is lost."""
         batch.clear()
+        oldest_ms = self._in_flight.oldest_ms
         count = self._in_flight.abort()
         self.counters.aborted += count
         if self.options.quality_of_service is not QualityOfService.AT_MOST_ONCE:
             self.counters.retried += count
+            self._delayed_ms = self._delayed_ms or oldest_ms
         self._idle.set()
 
     def _batch_time_ms(self) -> int:
@@ -282,6 +307,8 @@ class Engine:
         wait_s = batch.wait_s(self._clock.monotonic_s(), self._receive_s)
         messages = await self._timed(receive(count_max, wait_s), "receiving")
         now_s = self._clock.monotonic_s()
+        if messages:
+            self._received_s = now_s
         for message in messages:
             batch.add(message, now_s)
 
@@ -335,9 +362,10 @@ class Engine:
 
     def _count(self, messages: list[JMSMessage]) -> None:
         self.counters.moved += len(messages)
+        self._delayed_ms = 0
         newest = messages[-1].timestamp_ms
         if newest:
-            self.lag_ms = max(0, self._clock.now_ms() - newest)
+            self._arrived_lag_ms = max(0, self._clock.now_ms() - newest)
         if self.options.quality_of_service is not QualityOfService.ONCE_AND_ONLY_ONCE:
             return
         non_durable = sum(not message.durable for message in messages)
@@ -425,6 +453,18 @@ class Engine:
         if not task.cancelled():
             # Reported above if it came in time, and of no use afterwards.
             task.exception()
+
+    @property
+    def lag_ms(self) -> int | None:
+        """How far the target is behind; None where nothing has moved.
+
+        The age of the newest message that arrived, when it did; or of the oldest that has not,
+        now, where that is more.
+        """
+        waiting_ms = self._in_flight.oldest_ms or self._delayed_ms
+        if not waiting_ms:
+            return self._arrived_lag_ms
+        return max(self._clock.now_ms() - waiting_ms, self._arrived_lag_ms or 0)
 
     def snapshot(self) -> dict[str, object]:
         """Give state, reason, mode, counters and lag, as JSON has it."""

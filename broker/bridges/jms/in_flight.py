@@ -65,6 +65,11 @@ class InFlight:
         """How many messages are in the oldest batch; 0 if none is on its way."""
         return len(self._batches[0].messages) if self._batches else 0
 
+    @property
+    def oldest_ms(self) -> int:
+        """When the oldest message was sent, ms since 1970; 0 if none is on its way, or tells it."""
+        return self._batches[0].messages[0].timestamp_ms if self._batches else 0
+
     def add(self, messages: list[JMSMessage], now_s: float) -> Departed:
         """Take note of a batch that leaves once there is room for it.
 

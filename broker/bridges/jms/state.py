@@ -78,6 +78,7 @@ class Progress:
         self._state = BridgeState.STOPPED
         self._is_paused = False
         self._attempts = 0
+        self._failure = ""
         self.reason: str | None = "not started"
 
     @property
@@ -160,12 +161,18 @@ class Progress:
             return None
         self._attempts += 1
         self._state = BridgeState.RETRYING
-        limit = "" if self._max_retries == FOREVER else f" of {self._max_retries}"
-        self.reason = (
-            f"waiting {self._retry_interval_ms} ms to retry (attempt {self._attempts}{limit}): "
-            f"{_words(error)}"
-        )
+        self._failure = _words(error)
+        self.reason = self.retrying_in(self._retry_interval_ms)
         return self._retry_interval_ms
+
+    def retrying_in(self, wait_ms: int) -> str:
+        """Give why it does not move between two attempts, in words.
+
+        Args:
+            wait_ms: that are left until the next one.
+        """
+        limit = "" if self._max_retries == FOREVER else f" of {self._max_retries}"
+        return f"waiting {wait_ms} ms to retry (attempt {self._attempts}{limit}): {self._failure}"
 
     def gave_up(self, error: Exception) -> None:
         """No further attempt is made.

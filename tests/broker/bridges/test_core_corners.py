@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from broker.bridges.core import bridge as core_bridge
 from broker.bridges.core.forwarding import Forwarding
+from broker.bridges.core.status import BridgeState
 from broker.routing import transformers
 from broker.settings.settings import AddressSettings
 from broker.settings.settings_repository import SettingsRepository
@@ -19,6 +21,7 @@ from tests.broker.bridges.two_brokers import (
     take,
     until,
 )
+from tests.proxy import Proxy
 
 
 class Forgets:
@@ -126,3 +129,61 @@ def test_a_target_that_forgets_its_ids_at_a_restart_is_warned_of(caplog):
     said = [one.message for one in caplog.records if "persist-id-cache is false" in one.message]
     assert len(said) == 1
     assert "messages may double if it restarts" in said[0]
+
+
+@pytest.mark.parametrize("first", ["pause", "stop"])
+def test_a_bridge_that_is_left_twice_ends_as_it_was_wished_last(first):
+    """And soon: the second wish does not take the end from the first one."""
+
+    async def main():
+        async with running(options("t", queue="to")) as target:
+            with Proxy(port_of(target)) as proxy:
+                made = options("s", queue="from", bridges=(bridge(),), target_port=proxy.port)
+                async with running(made) as source:
+                    one = source.bridges.by_name["b"]
+                    await send(source, "from", "zero")
+                    assert await take(target, "to", 1) == ["zero"]
+                    await until(lambda: count_of(source, "from") == 0)
+                    proxy.stall()
+                    await send(source, "from", "one")
+                    await until(lambda: one.status.pending_count == 1)
+                    calls = [one.pause, one.stop]
+                    if first == "stop":
+                        calls.reverse()
+                    leaving = [asyncio.ensure_future(call()) for call in calls]
+                    await asyncio.sleep(0.1)
+                    proxy.resume()
+                    async with asyncio.timeout(20):
+                        await asyncio.gather(*leaving)
+                    wished = BridgeState.STOPPED if first == "pause" else BridgeState.PAUSED
+                    assert one.state is wished
+                    assert count_of(source, "from") == 0
+                    one.start()
+                    await send(source, "from", "two")
+                    assert await take(target, "to", 2) == ["one", "two"]
+
+    asyncio.run(main())
+
+
+def test_a_fault_of_the_bridge_does_not_end_it(monkeypatch):
+    left = [2]
+    tell = core_bridge.tell_connected
+
+    def fails(*args):
+        if left[0]:
+            left[0] -= 1
+            raise ZeroDivisionError("planted")
+        tell(*args)
+
+    monkeypatch.setattr(core_bridge, "tell_connected", fails)
+
+    async def main():
+        async with running(options("t", queue="to")) as target:
+            made = options("s", queue="from", bridges=(bridge(),), target_port=port_of(target))
+            async with running(made) as source:
+                await send(source, "from", "one")
+                assert await take(target, "to", 1) == ["one"]
+                assert source.bridges.by_name["b"].state is BridgeState.STARTED
+
+    asyncio.run(main())
+    assert left == [0]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from broker.bridges.jms.blocking.own_thread import call_in_own_thread
+from broker.bridges.jms.blocking.own_thread import OneCallEach
 from broker.bridges.jms.blocking.providers import adapted
 from broker.bridges.jms.connecting import Factories
 from broker.bridges.jms.control import JMSBridgeControl
@@ -122,6 +124,8 @@ class JMSBridge:
         self._engine: Engine | None = None
         self._log: DecisionLog | None = None
         self._last: dict[str, object] = {}
+        # Held by start() and stop(): of two at once the second one finds what the first has done.
+        self._changing = threading.RLock()
         self.control = JMSBridgeControl(self)
 
     # --- lifecycle ----------------------------------------------------------------------------
@@ -133,9 +137,12 @@ class JMSBridge:
             BridgeConfigError: another bridge has the object_name.
             JournalError: the transaction log cannot be opened.
         """
-        if self._engine is not None and self._engine.progress.is_running:
-            return
-        self.stop()
+        with self._changing:
+            if self._engine is None or not self._engine.progress.is_running:
+                self.stop()
+                self._start()
+
+    def _start(self) -> None:
         manager = self._manager
         if manager is None and self._log_folder is not None:
             self._log = DecisionLog(transaction_log_store(self._log_folder), self._environment.ids)
@@ -153,8 +160,8 @@ class JMSBridge:
                 self.options,
                 self._factories,
                 clock=self._environment.clock,
-                call=call_in_own_thread,
-                adapt=adapted,
+                call=OneCallEach(),
+                adapt=partial(adapted, threads={}),
                 transactions=manager,
             )
             engine.start()
@@ -184,18 +191,19 @@ class JMSBridge:
 
     def stop(self) -> None:
         """Stop; a batch on its way is waited for, up to failover_timeout. Idempotent."""
-        runner, self._runner = self._runner, None
-        engine, self._engine = self._engine, None
-        if runner is None or engine is None:
-            return
-        try:
-            runner.wait(engine.stop())
-        finally:
-            self._last = engine.snapshot()
-            runner.close()
-            self._close_log()
-            if self._mbean_server is not None and self._object_name is not None:
-                self._mbean_server.unregister(self._object_name)
+        with self._changing:
+            runner, self._runner = self._runner, None
+            engine, self._engine = self._engine, None
+            if runner is None or engine is None:
+                return
+            try:
+                runner.wait(engine.stop())
+            finally:
+                self._last = engine.snapshot()
+                runner.close()
+                self._close_log()
+                if self._mbean_server is not None and self._object_name is not None:
+                    self._mbean_server.unregister(self._object_name)
 
     def _running(self) -> tuple[Runner, Engine]:
         if self._runner is None or self._engine is None:

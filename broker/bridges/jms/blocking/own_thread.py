@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Worker", "call_in_own_thread"]
+__all__ = ["OneCallEach", "Worker", "call_in_own_thread"]
 
 T = TypeVar("T")
 
@@ -32,6 +33,37 @@ async def call_in_own_thread(work: Callable[[], T]) -> T:
         return await worker.call(work)
     finally:
         worker.end()
+
+
+class OneCallEach:
+    """Calls functions in threads of their own, and none again while a call of it hangs.
+
+    Who calls it then waits for that call, and gets what it gives. Belongs to one event loop.
+    """
+
+    def __init__(self) -> None:
+        # By the function's identity: it need not be hashable.
+        self._calls: dict[int, tuple[object, asyncio.Task[Any]]] = {}
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        """Call it, or wait for the call there is; a cancelled one leaves the call behind.
+
+        Args:
+            work: may block.
+        """
+        key = id(work)
+        if key not in self._calls:
+            task = asyncio.ensure_future(call_in_own_thread(work))
+            self._calls[key] = work, task
+            task.add_done_callback(partial(self._ended, key))
+        made: T = await asyncio.shield(self._calls[key][1])
+        return made
+
+    def _ended(self, key: int, task: asyncio.Task[Any]) -> None:
+        del self._calls[key]
+        if not task.cancelled():
+            # Raised where it is waited for, if it still is.
+            task.exception()
 
 
 class Worker:
@@ -85,6 +117,11 @@ class Worker:
 
         self._calls.put(run)
         return await future
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended: a call hangs, or may still come."""
+        return self._thread.is_alive()
 
     def end(self) -> None:
         """End the thread, behind the calls that it has."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from broker.bridges.jms.blocking.own_thread import Worker
 from broker.bridges.jms.errors import BridgeConfigError
@@ -138,12 +138,19 @@ class BlockingConnectionFactory(Protocol):
         """Connect."""
 
 
-def adapted(factory: object, side: str) -> ConnectionFactory:
+_LOOK_S: Final = 0.02
+
+
+def adapted(
+    factory: object, side: str, threads: dict[str, Worker] | None = None
+) -> ConnectionFactory:
     """Give the connection factory that a factory factory made, as the bridge uses it.
 
     Args:
         factory: with a method `connect`, a coroutine function or one that blocks.
         side: source or target, for the error's text.
+        threads: by side, that of the last connection; the next one waits until it has ended, so
+            that a provider that hangs at each attempt has one. None: the caller connects once.
 
     Raises:
         BridgeConfigError: it has no such method.
@@ -156,12 +163,18 @@ def adapted(factory: object, side: str) -> ConnectionFactory:
         )
     if inspect.iscoroutinefunction(connect):
         return cast("ConnectionFactory", factory)
-    return _Factory(cast("BlockingConnectionFactory", factory))
+    return _Factory(
+        cast("BlockingConnectionFactory", factory), side, {} if threads is None else threads
+    )
 
 
 class _Factory:
-    def __init__(self, factory: BlockingConnectionFactory) -> None:
+    def __init__(
+        self, factory: BlockingConnectionFactory, side: str, threads: dict[str, Worker]
+    ) -> None:
         self._factory = factory
+        self._side = side
+        self._threads = threads
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Factory) and other._factory == self._factory
@@ -170,7 +183,10 @@ class _Factory:
         return hash(self._factory)
 
     async def connect(self, credentials: Credentials) -> Connection:
-        worker = Worker(f"bridge-{type(self._factory).__name__}")
+        # A call of it may hang.
+        while (last := self._threads.get(self._side)) is not None and last.is_alive:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
+        worker = self._threads[self._side] = Worker(f"bridge-{type(self._factory).__name__}")
         late: list[bool] = []
 
         def connect() -> BlockingConnection:

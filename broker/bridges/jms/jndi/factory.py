@@ -17,6 +17,7 @@ Both generations of the API are used: javax.jms and jakarta.jms.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -118,6 +119,7 @@ class JndiConnection:
         self._factory = self._looked_up(factory.name)
         self.conversion = Conversion(jpype, self._api())
         self._connections: list[Any] = []
+        self._xa_has_client_id = False
         self._connection = self._connected(self._factory.createConnection, credentials.client_id)
         self.capabilities = Capabilities(
             keeps_duplicate_ids=factory.keeps_duplicate_ids,
@@ -185,7 +187,7 @@ class JndiConnection:
         are not: there a known id would undo what else is in the transaction.
         """
         if kind is SessionKind.TWO_PHASE:
-            connection = self._connected(self._factory.createXAConnection, None)
+            connection = self._xa_connection()
             xa = self._java("a session", connection.createXASession)
             return JndiSession(self, connection, xa, xa.getXAResource())
         is_auto = kind is SessionKind.AUTO
@@ -195,6 +197,19 @@ class JndiConnection:
         return JndiSession(
             self, self._connection, made, None, commits_sends=is_auto and is_transacted
         )
+
+    def _xa_connection(self) -> Any:
+        """Give a connection for two-phase commit.
+
+        One connection alone may have the client id of a durable subscription: the first of these,
+        and the one there was before is of no use then.
+        """
+        client_id = None if self._xa_has_client_id else self._credentials.client_id
+        if client_id is not None:
+            self._xa_has_client_id = True
+            self._connections.remove(self._connection)
+            self._java("closing", self._connection.close)
+        return self._connected(self._factory.createXAConnection, client_id)
 
     def destination(self, destination: Destination) -> Any:
         """Look a destination up."""
@@ -214,9 +229,14 @@ class JndiConnection:
         return None
 
     def close(self) -> None:
-        """Close all connections."""
-        for one in self._connections:
-            self._java("closing", one.close)
+        """Close all connections, also where one of them fails.
+
+        Raises:
+            ProviderError: one has failed.
+        """
+        with ExitStack() as closing:
+            for one in reversed(self._connections):
+                closing.callback(self._java, "closing", one.close)
 
 
 class JndiSession:

@@ -35,7 +35,8 @@ class Sides:
 
     def __init__(self, places, folder, stack, *, has_core_bridge=False, with_header=(), **process):
         self.places, self.brokers, self.proxies = places, {}, {}
-        self._process = process
+        # Lost connections make no dead letters, at the default either.
+        self._process = process = {"max_deliveries": 10, **process}
         for side, place in places.items():
             self.brokers[side] = BrokerProcess(place, **process)
             # On the same port after a kill.

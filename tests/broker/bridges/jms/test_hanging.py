@@ -16,6 +16,7 @@ from broker.bridges.jms import (
     ExactlyOnce,
     JMSBridge,
     QualityOfService,
+    engine,
 )
 from broker.bridges.jms.coordinator import branch
 from broker.bridges.jms.message import BodyKind, JMSMessage
@@ -383,3 +384,88 @@ def _multicast():
     from broker.client import RoutingType
 
     return RoutingType.MULTICAST
+
+
+def test_a_factory_that_hangs_has_one_thread_however_often_it_is_tried(source):
+    over, calls = threading.Event(), []
+
+    def hang():
+        calls.append(threading.current_thread())
+        over.wait(WAIT_S)
+        raise ConnectionRefusedError
+
+    with bridge(source, hang, failover_timeout=30, failure_retry_interval=1) as moving:
+        wait_for(lambda: moving.snapshot()["failures"] >= 5)
+        assert len(calls) == 1
+        over.set()
+        wait_for(lambda: len(calls) > 1)
+
+
+def test_a_connection_that_hangs_has_one_thread_too(source):
+    """Its connect(), or what comes behind that."""
+    for name in ("connect", "session"):
+        over, calls = threading.Event(), []
+
+        def hang(_, over=over, calls=calls):
+            calls.append(threading.current_thread())
+            over.wait(WAIT_S)
+            raise ConnectionRefusedError
+
+        memory = Memory()
+        setattr(memory, name, hang)
+        with bridge(
+            source, lambda memory=memory: memory, failover_timeout=30, failure_retry_interval=1
+        ) as moving:
+            wait_for(lambda moving=moving: moving.snapshot()["failures"] >= 5)
+            assert len(calls) == 1, name
+            over.set()
+            wait_for(lambda calls=calls: len(calls) > 1)
+
+
+def test_of_two_starts_at_once_one_counts(source, target):
+    moving = bridge(source, target)
+    together = threading.Barrier(8)
+
+    def start():
+        together.wait()
+        moving.start()
+
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    source.send("q", "one")
+    assert target.contents("q", 1) == ["one"]
+    moving.stop()
+    running = [one.name for one in threading.enumerate() if one.name.startswith("jms-bridge-")]
+    assert running == []
+
+
+def test_why_says_that_no_message_comes_and_counts_down(source, target, monkeypatch):
+    monkeypatch.setattr(engine, "IDLE_S", 0.2)
+    with bridge(source, target, selector="a = 1", max_batch_size=2) as moving:
+        said = "no message that selector 'a = 1' takes has come for "
+        wait_for(lambda: (moving.why or "").startswith(said))
+        source.send("q", "one", properties={"a": 1})
+        wait_for(lambda: "a batch of 2 has 1 yet, and no message" in (moving.why or ""))
+
+    def refuses():
+        raise ConnectionRefusedError("not there")
+
+    with bridge(source, refuses, failure_retry_interval=60_000) as moving:
+        assert moving.wait_until(BridgeState.RETRYING, timeout_s=WAIT_S)
+        wait_for(lambda: 0 < int(moving.why.split()[1]) < 59_900)
+        assert moving.why.endswith(" to retry (attempt 1): not there")
+
+
+def test_the_lag_grows_while_the_target_confirms_nothing(source):
+    class Slow(Memory):
+        def confirmed(self):
+            over.wait(WAIT_S)
+
+    over, slow = threading.Event(), Slow()
+    source.send("q", "one")
+    with bridge(source, lambda: slow, failover_timeout=1000) as moving:
+        wait_for(lambda: (moving.snapshot()["lag_ms"] or 0) > 300)
+        over.set()

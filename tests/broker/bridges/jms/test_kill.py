@@ -77,7 +77,7 @@ class Parties:
         self._folder = folder
         self.brokers = {}
         for side in ("source", "target"):
-            self.brokers[side] = BrokerProcess(folder / side)
+            self.brokers[side] = BrokerProcess(folder / side, max_deliveries=10)
         self.ports = {side: one.port for side, one in self.brokers.items()}
         for side in self.brokers:
             with self.session(side) as session:
@@ -104,7 +104,9 @@ class Parties:
             self.bridge.start()
         else:
             self.brokers[party].kill()
-            self.brokers[party] = BrokerProcess(self._folder / party, self.ports[party])
+            self.brokers[party] = BrokerProcess(
+                self._folder / party, self.ports[party], max_deliveries=10
+            )
 
     def left(self):
         with self.session("source") as session:
