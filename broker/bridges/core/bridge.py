@@ -21,7 +21,7 @@ from broker.bridges.core.forwarding import Forwarding
 from broker.bridges.core.outgoing import OutgoingMessages
 from broker.bridges.core.status import BridgeState, BridgeStatus, reason_of
 from broker.bridges.core.target import Target
-from broker.bridges.core.telling import said, tell_connected, tell_forgetful
+from broker.bridges.core.telling import is_starting, said, tell_connected, tell_forgetful
 from broker.bridges.core.window import window_of
 from broker.client.errors import BrokerRefused, ClientError, NotConnected
 from broker.errors import BrokerError, ErrorCode
@@ -92,6 +92,8 @@ class CoreBridge:
             transformer = make_transformer(config.transformer_class_name, {})
         self._outgoing = outgoing or OutgoingMessages(config, broker.node_uuid, transformer)
         self._target = target or Target(config, connectors, broker.environment)
+        if outgoing is None:
+            self._target.is_awaited = self._is_awaited
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         # Held while it ends: what stops it while it is being paused waits, and its wish counts.
@@ -270,7 +272,7 @@ class CoreBridge:
             try:
                 await self._connect(failures)
             except ClientError as error:
-                if not _is_starting(error):
+                if not is_starting(error):
                     failures += 1
                 if 0 <= attempts_max < failures:
                     self._give_up(failures, error)
@@ -457,6 +459,9 @@ class CoreBridge:
         """Whether it has a connection to the target."""
         return self._link is not None
 
+    def _is_awaited(self) -> bool:
+        return self._forwarding is not None and self._forwarding.pending_count > 0
+
     @property
     def _acknowledged_count(self) -> int:
         now = 0 if self._forwarding is None else self._forwarding.acknowledged_count
@@ -493,8 +498,3 @@ class CoreBridge:
             reason=reason,
             is_moving=is_moving,
         )
-
-
-def _is_starting(error: ClientError) -> bool:
-    """Whether the target takes no session yet; such an attempt does not count."""
-    return isinstance(error, BrokerRefused) and error.code == ErrorCode.SESSION_CREATION_REJECTED

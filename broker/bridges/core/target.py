@@ -3,8 +3,10 @@
     Target.connect() ─▶ Link: connection, session, what the target remembers ─▶ link.lost
 
 The connectors are tried in their order, each as its turn comes. A node that was connected to is
-tried again first, and its backup in turn with it, `reconnect-attempts-same-node` times. Nothing is
-reattached: a link that is lost is over, and what had no answer is sent again on the next one.
+tried again first, and its backup in turn with it, `reconnect-attempts-same-node` times. So is one
+that tells of no way to it, where messages had no answer there: another node does not know their
+ids. Nothing is reattached: a link that is lost is over, and what had no answer is sent again on the
+next one.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import asyncio
 import contextlib
 import copy
 import dataclasses
+import logging
 from typing import TYPE_CHECKING
 
 from broker.bridges.core.window import cache_size_of, forgets_ids
@@ -25,7 +28,7 @@ from broker.errors import ErrorCode
 from broker.model.transport_configuration import TransportConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from broker.client.aio.session import AsyncSession
     from broker.client.options import ClientSettings
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from broker.environment import Environment
 
 __all__ = ["Link", "Target", "client_options", "transport_of"]
+
+log = logging.getLogger("broker.bridge")
 
 
 def transport_of(connector: TransportConfig) -> TransportConfiguration:
@@ -125,6 +130,7 @@ class Target:
     Attributes:
         connectors: where to begin, as a connection takes them.
         name: what is configured, for operators.
+        is_awaited: whether messages were sent that had no answer.
     """
 
     def __init__(
@@ -140,7 +146,10 @@ class Target:
         self.topology = Topology()
         self._forwarding_address = config.forwarding_address
         self._same_node_attempts = config.reconnect_attempts_same_node
+        self.is_awaited: Callable[[], bool] = lambda: False
         self._node_id: str | None = None
+        # How the last link was made.
+        self._last: TransportConfiguration | None = None
         self._turn = 0
         # What nodes have told, by their ids and addresses.
         self._cache_sizes: dict[tuple[str, str], int | None] = {}
@@ -181,8 +190,25 @@ class Target:
         link = Link(connection, session)
         if connection.is_ended:
             link.lose(NotConnected("the connection was lost at once"))
+        if self.is_awaited():
+            self._tell_of_doubles(connector)
         self._node_id = link.node_id
+        self._last = connector
         return link
+
+    def _tell_of_doubles(self, connector: TransportConfiguration) -> None:
+        """Warn where messages that had no answer go to another node than before."""
+        last = self._last
+        if last is None:
+            return
+        known = {(one.host, one.port) for one in (last, *self._pair())}
+        if (connector.host, connector.port) in known:
+            return
+        log.warning(
+            "%s: messages that had no answer from %s:%d go to %s:%d. If that is another broker, it "
+            "does not know their ids, and they may double",
+            *(self.name, last.host, last.port, connector.host, connector.port),
+        )
 
     def close(self) -> None:
         """Nothing is looked for any more. Idempotent; connect() begins anew."""
@@ -194,14 +220,21 @@ class Target:
                 ErrorCode.ADDRESS_DOES_NOT_EXIST, f"address {address!r} does not exist there"
             )
 
+    def _pair(self) -> list[TransportConfiguration]:
+        """Give how the last node and its backup are reached, as far as it told."""
+        member = None if self._node_id is None else self.topology.member(self._node_id)
+        pair = () if member is None else (member.primary, member.backup)
+        return [one for one in pair if one is not None]
+
     def _next(self, attempt: int) -> TransportConfiguration:
         """Give where to try now."""
         most = self._same_node_attempts
-        member = None if self._node_id is None else self.topology.member(self._node_id)
-        if member is not None and (most < 0 or attempt < most):
-            pair = [one for one in (member.primary, member.backup) if one is not None]
+        if most < 0 or attempt < most:
+            pair = self._pair()
             if pair:
                 return pair[attempt % len(pair)]
+            if self._last is not None and self.is_awaited():
+                return self._last
         connector = self.connectors[self._turn % len(self.connectors)]
         self._turn += 1
         return connector

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from broker.bridges.core.window import ASSUMED
 from broker.client.errors import BrokerRefused, SecurityRefused
+from broker.errors import ErrorCode
 from broker.security.cluster_user import is_default_pair
 
 if TYPE_CHECKING:
+    from broker.client.errors import ClientError
     from broker.config.cluster import BridgeConfig
 
-__all__ = ["said", "tell_connected", "tell_forgetful"]
+__all__ = ["is_starting", "said", "tell_connected", "tell_forgetful"]
 
 log = logging.getLogger("broker.bridge")
 
@@ -80,3 +82,12 @@ def said(error: Exception, config: BridgeConfig) -> str:
             "give the bridge a <user> and a <password> of the target"
         )
     return f"the target refuses: {error}"
+
+
+def is_starting(error: ClientError) -> bool:
+    """Whether a target takes no session yet; such an attempt does not count.
+
+    Args:
+        error: of the attempt.
+    """
+    return isinstance(error, BrokerRefused) and error.code == ErrorCode.SESSION_CREATION_REJECTED

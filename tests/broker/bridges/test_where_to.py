@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
+import dataclasses
 
 import pytest
 
 from broker.config import BrokerConfig
-from broker.config.cluster import ClusterConfig
+from broker.config.cluster import ClusterConfig, StaticConnectors
 from broker.config.discovery import BroadcastGroup, DiscoveryGroup, EndpointConfig
 from broker.config.transport import TransportConfig
 from broker.errors import BrokerError
@@ -25,6 +26,7 @@ from tests.broker.bridges.two_brokers import (
     until,
 )
 from tests.broker.client.test_failover import running as running_pair
+from tests.proxy import Proxy
 from tests.servers import free_port
 
 
@@ -154,3 +156,46 @@ def test_a_discovery_group_that_is_not_there_is_named():
             await running(options("s", queue="from", bridges=(bridge(**leads),))).__aenter__()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_what_had_no_answer_waits_for_the_same_node(comes_back, caplog):
+    """Of two brokers that do not know each other the second one would take it again."""
+
+    async def main():
+        async with (
+            running(options("t", queue="to")) as first,
+            running(options("u", queue="to")) as second,
+        ):
+            with Proxy(port_of(first)) as proxy:
+                leads = {"static_connectors": StaticConnectors(connector_refs=("one", "two"))}
+                leads["reconnect_attempts_same_node"] = 10 if comes_back else 1
+                made = options("s", queue="from", bridges=(bridge(**leads),))
+                ports = {"one": proxy.port, "two": port_of(second)}
+                connectors = tuple(
+                    TransportConfig(name=name, scheme="tcp", host="127.0.0.1", port=port)
+                    for name, port in ports.items()
+                )
+                cluster = ClusterConfig(connectors=connectors, bridges=made.bridges)
+                made = dataclasses.replace(made, configuration=BrokerConfig(cluster=cluster))
+                async with running(made) as source:
+                    (moving,) = source.bridges.by_name.values()
+                    await send(source, "from", "zero")
+                    assert await take(first, "to", 1) == ["zero"]
+                    await until(lambda: count_of(source, "from") == 0)
+                    proxy.stall()
+                    await send(source, "from", "one")
+                    await until(lambda: moving.status.pending_count == 1)
+                    proxy.cut()
+                    await until(lambda: not moving.is_connected)
+                    if comes_back:
+                        await asyncio.sleep(0.1)
+                        proxy.resume()
+                        assert await take(first, "to", 1) == ["one"]
+                        assert count_of(second, "to") == 0
+                    else:
+                        assert await take(second, "to", 1) == ["one"]
+                    await until(lambda: count_of(source, "from") == 0)
+
+    asyncio.run(main())
+    assert ("they may double" in caplog.text) is not comes_back
