@@ -8,6 +8,8 @@ import uuid
 
 import pytest
 
+from broker.model.routing_type import RoutingType
+from tests.broker.bridges.jms.ends import wait_for
 from tests.interop.fetched import PeerUnavailableError
 from tests.interop.jms.client import jar
 from tests.interop.test_jms_bridge import make_queue, session_of, take
@@ -165,3 +167,46 @@ def test_a_missing_jndi_name_is_named(
     assert process.returncode == 1
     expected = f"jndi: failed: JNDI name '{missing}': javax.naming.NameNotFoundException: {java}"
     assert expected in said.splitlines()
+
+
+def test_a_durable_subscription_by_two_phase_commit(
+    tmp_path, distributed_broker, our_broker, client_jar
+):
+    """What was sent while the bridge was away is in its subscription, which has its client id."""
+    topic, queue = f"t-{uuid.uuid4()}", make_queue(our_broker)
+    with session_of(distributed_broker) as session:
+        session.create_address(topic, RoutingType.MULTICAST)
+    file = file_of(
+        tmp_path,
+        ("jms", distributed_broker, topic, client_jar),
+        ("core", our_broker, queue, None),
+        "ONCE_AND_ONLY_ONCE",
+        "two-phase",
+    )
+    text = file.read_text().replace('"queue.queues/q"', '"topic.topics/t"', 1)
+    text = text.replace('queue = "queues/q"', 'topic = "topics/t"', 1)
+    file.write_text(f'subscription-name = "s"\nclient-id = "{topic}"\n{text}')
+    came = []
+    for content in ("here", "away"):
+        process = started(file)
+        try:
+            if content == "here":
+                wait_for(lambda: f"{topic}.s" in subscriptions(distributed_broker, topic))
+                send(distributed_broker, topic, content)
+            came += [one.content for one in take(our_broker, queue, 1)]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            said = process.communicate(timeout=END_S)[0]
+        assert process.returncode == 0, said
+        send(distributed_broker, topic, "away")
+    assert came == ["here", "away"]
+
+
+def subscriptions(broker, topic):
+    with session_of(broker) as session:
+        return [one.replace("\\", "") for one in session.query_address(topic).queue_names]
+
+
+def send(broker, address, content):
+    with session_of(broker) as session, session.producer(address) as producer:
+        producer.send(content, durable=True)

@@ -141,7 +141,7 @@ PLANTED = {
     ),
     "an answer that comes twice taken for the next one": (
         *(Channel, "_answers", planted.take_any_answer),
-        *("lost", Case.parse("seed 2 by duplicate-ids duplicate-ids repeat ab-b 66")),
+        *("lost", Case.parse("seed 5 by duplicate-ids duplicate-ids repeat bc-c 86")),
     ),
     "a batch larger than the cache": (
         *(connecting, "batch_size_for", planted.one_more),
@@ -157,7 +157,7 @@ PLANTED = {
     ),
     "committed at the target alone, by recovery": (
         *(Coordinator, "recover", planted.recover_the_target_alone),
-        *("duplicated", Case(6, (CORE, TWO_PHASE))),
+        *("duplicated", Case(24, (CORE, TWO_PHASE))),
     ),
     "decided without a sync": (
         *(DecisionLog, "_add", planted.add_without_sync),
