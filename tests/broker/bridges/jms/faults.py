@@ -7,6 +7,7 @@ each of them a batch is moved; then the bridge goes on until the source is empty
 
 import asyncio
 import contextlib
+import uuid
 from collections import Counter
 from dataclasses import dataclass
 
@@ -61,9 +62,19 @@ class Outcome:
 
 
 class World:
-    """Two brokers, a proxy before each, and a bridge that is started for each run."""
+    """Two brokers, a proxy before each, and a bridge that is started for each run.
 
-    def __init__(self, way, folder, size=QUICK):
+    Args:
+        way: of WAYS.
+        folder: for the log of two-phase commits.
+        size: messages of a run.
+        given: by side, a broker that runs already: its `uri`, USER and PASSWORD. The others are
+            ours, in this process.
+    """
+
+    def __init__(self, way, folder, size=QUICK, given=None):
+        self.given = given or {}
+        self.queue = f"{QUEUE}.{uuid.uuid4()}" if given else QUEUE
         self.size = size
         self.quality, self.exactly_once = WAYS[way]
         self.folder = folder
@@ -72,16 +83,21 @@ class World:
     @contextlib.asynccontextmanager
     async def opened(self):
         async with contextlib.AsyncExitStack() as stack:
-            self.proxies, self.brokers, self.sessions = {}, {}, {}
+            self.proxies, self.users, self.sessions = {}, {}, {}
             for side in ("source", "target"):
-                running = await stack.enter_async_context(EmbeddedBroker())
-                proxy = await stack.enter_async_context(CuttingProxy(running.port))
+                if (broker := self.given.get(side)) is None:
+                    broker = await stack.enter_async_context(EmbeddedBroker())
+                    port, user = broker.port, {}
+                else:
+                    port = int(broker.uri.rpartition(":")[2])
+                    user = {"user": broker.USER, "password": broker.PASSWORD}
+                self.users[side] = user
+                self.proxies[side] = await stack.enter_async_context(CuttingProxy(port))
                 client = await stack.enter_async_context(
-                    AsyncClient(f"tcp://127.0.0.1:{running.port}")
+                    AsyncClient(f"tcp://127.0.0.1:{port}", **user)
                 )
-                self.brokers[side], self.proxies[side] = running.broker, proxy
                 self.sessions[side] = await client.session()
-                await self.sessions[side].create_queue(QUEUE)
+                await self.sessions[side].create_queue(self.queue)
             self.coordinator = None
             if self.exactly_once is ExactlyOnce.TWO_PHASE:
                 decisions = DecisionLog(transaction_log_store(self.folder), Environment().ids)
@@ -95,7 +111,13 @@ class World:
             made = CoreConnectionFactory(f"tcp://127.0.0.1:{self.proxies[side].port}")
             return lambda: made
 
+        users = {
+            f"{side}_{'user_name' if name == 'user' else name}": value
+            for side, user in self.users.items()
+            for name, value in user.items()
+        }
         options = JMSBridgeOptions(
+            **users,
             name="faults",
             quality_of_service=self.quality,
             exactly_once=self.exactly_once,
@@ -110,8 +132,8 @@ class World:
             Factories(
                 source=factory("source"),
                 target=factory("target"),
-                source_destination=lambda: Destination.queue(QUEUE),
-                target_destination=lambda: Destination.queue(QUEUE),
+                source_destination=lambda: Destination.queue(self.queue),
+                target_destination=lambda: Destination.queue(self.queue),
             ),
             clock=Environment().clock,
             call=call_in_own_thread,
@@ -120,15 +142,15 @@ class World:
             transactions=self.coordinator,
         )
 
-    def left(self, side):
-        return self.brokers[side].parts.postoffice.addresses.queues[QUEUE].message_count
+    async def left(self, side):
+        return (await self.sessions[side].query_queue(self.queue)).message_count
 
     async def run(self, point):
         """Move a batch with one fault; give what became of it."""
         side, direction, number, kind = point
         self.run_count += 1
         sent = [f"{self.run_count}-{index}" for index in range(self.size)]
-        producer = self.sessions["source"].producer(QUEUE)
+        producer = self.sessions["source"].producer(self.queue)
         for text in sent:
             await producer.send(text)
         late_s = 0.0 if isinstance(kind, bool) else kind
@@ -139,7 +161,7 @@ class World:
         engine = self.engine()
         engine.start()
         async with asyncio.timeout(WAIT_S + 2 * late_s):
-            while self.left("source") or engine.counters.in_doubt:  # noqa: ASYNC110
+            while await self.left("source") or engine.counters.in_doubt:  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
             await engine.stop()
         counted = Counter(await self.taken())
@@ -153,7 +175,7 @@ class World:
     async def taken(self):
         """Take everything that is in the target's queue."""
         found = []
-        async with await self.sessions["target"].consumer(QUEUE) as consumer:
+        async with await self.sessions["target"].consumer(self.queue) as consumer:
             while (one := await consumer.receive_now()) is not None:
                 found.append(one.content)
         return found
@@ -171,11 +193,17 @@ class World:
 
 
 async def every_point(
-    way, folder, step=1, size=QUICK, until=lambda outcome: False, kinds=(False, True)
+    way,
+    folder,
+    step=1,
+    size=QUICK,
+    until=lambda outcome: False,
+    kinds=(False, True),
+    given=None,
 ):
     """Run at every `step`-th fault point, up to an outcome if it comes; give the outcomes."""
     outcomes = []
-    async with World(way, folder, size).opened() as world:
+    async with World(way, folder, size, given).opened() as world:
         points = [
             (side, direction, number, kind)
             for (side, direction), count in (await world.frames()).items()
