@@ -9,9 +9,10 @@ Threads: `start()` and the views are for the broker's event loop; `stop()` block
 from __future__ import annotations
 
 import logging
-import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
+from broker.bridges.jms.blocking.own_thread import call_side_by_side
 from broker.bridges.jms.definition import read_definition
 from broker.bridges.jms.errors import BridgeConfigError
 from broker.bridges.jms.provider_types import make_bridge
@@ -80,14 +81,7 @@ class DeployedBridges:
 
         Blocks for the longest failover_timeout of them at most, and for what their ends take.
         """
-        stopping = [
-            threading.Thread(target=_stop, args=(one,), name=f"stop-{one.options.name}")
-            for one in self._bridges.values()
-        ]
-        for thread in stopping:
-            thread.start()
-        for thread in stopping:
-            thread.join()
+        call_side_by_side([partial(_stop, one) for one in self._bridges.values()])
 
 
 def _stop(bridge: JMSBridge) -> None:

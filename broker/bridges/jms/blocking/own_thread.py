@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["OneCallEach", "Worker", "call_in_own_thread"]
+__all__ = ["OneCallEach", "Worker", "call_in_own_thread", "call_side_by_side"]
 
 T = TypeVar("T")
 
@@ -33,6 +33,19 @@ async def call_in_own_thread(work: Callable[[], T]) -> T:
         return await worker.call(work)
     finally:
         worker.end()
+
+
+def call_side_by_side(works: Sequence[Callable[[], object]]) -> None:
+    """Call functions at the same time, each in a thread of its own; return once all have.
+
+    Args:
+        works: may block; none raises.
+    """
+    threads = [threading.Thread(target=work, name="bridge-side-by-side") for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 class OneCallEach:
