@@ -7,6 +7,9 @@ acknowledgement is durable here.
 
     oldest that may be sent again … newest      at most the window, and the window ≤ id-cache-size
 
+Ids that others send to the address do not count: of each node the newest stay
+(broker/routing/duplicates.py). At a target of Artemis they do.
+
 The bridge asks the target for its `id-cache-size` (management: `IDCacheSize` of the broker, and
 `idCacheSize` of the settings of the address). Bridges of one name share it (`concurrency`).
 """
@@ -19,6 +22,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from broker.client.errors import BrokerRefused, CallTimeout
+from broker.routing.duplicates import SENDER_WINDOW
 
 if TYPE_CHECKING:
     from broker.client.aio.session import AsyncSession
@@ -36,9 +40,8 @@ __all__ = [
 
 log = logging.getLogger("broker.bridge")
 
-MESSAGES_MAX: Final = 4000
-"""At most, whatever the target remembers: 50,000 messages/s over a link of 20 ms need so many, with
-those that wait at the target."""
+MESSAGES_MAX: Final = SENDER_WINDOW
+"""At most, whatever the target remembers."""
 ASSUMED: Final = 500
 """Where the target does not tell: a fortieth of the default of id-cache-size, 20,000."""
 ANSWER_S: Final = 5.0
