@@ -87,8 +87,9 @@ SETTLED_S: Final = 120.0
 # Recovery tells a side again what it did not know: after a second, and then at twice the age.
 _AGAIN_S: Final = 1.0
 # Decisions about transactions that have ended, as far as a side says: the latest of them. One lost
-# connection may leave as many as were on their way, 512; Artemis lists them after its restart.
-KEPT_MAX: Final = 20_000
+# connection may leave as many as were on their way, 512: those of twenty. Artemis lists them after
+# its restart.
+KEPT_MAX: Final = 10_240
 # Transactions that recovery ends side by side, if sessions have several branches on their way.
 AT_ONCE: Final = 64
 
