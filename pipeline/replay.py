@@ -18,6 +18,7 @@ from broker.model.encoding import RecordFormatError
 from broker.model.message import Message
 from broker.model.message_types import Persister
 from broker.model.wire import RecordType
+from broker.records.persisters import UnsupportedMessage, message_of_record
 from broker.selector import parse
 from pipeline.history import BODY_PART, MESSAGES, NEEDED, SENT_KINDS, TRANSACTION, counted, once
 from pipeline.message_content import message_content
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 __all__ = ["Found", "Part", "ReplayRequest", "Selection", "decoded", "parts_of", "select"]
 
 _LARGE: Final = int(RecordType.ADD_LARGE_MESSAGE)
+_ANY_PROTOCOL: Final = int(RecordType.ADD_MESSAGE_PROTOCOL)
+# Records of messages whose body is elsewhere: of Core, and of AMQP by their persister.
+_IS_LARGE: Final = (
+    f"user_type = {_LARGE} OR (user_type = {_ANY_PROTOCOL}"
+    f" AND substring(body, 1, 1) = X'{Persister.AMQP_LARGE:02x}')"
+)
 _ENDS: Final = ("commit", "rollback")
 _DAMAGE: Final = "damage"
 _TORN: Final = "torn"
@@ -119,7 +126,7 @@ class Selection:
 
     def large_ids(self) -> list[tuple[str, int]]:
         """Node and message id of large messages, whose body is not in the record."""
-        rows = self._messages.where(f"user_type = {_LARGE}").select("node", "message_id").collect()
+        rows = self._messages.where(_IS_LARGE).select("node", "message_id").collect()
         return [(row.node, row.message_id) for row in rows]
 
     def messages(self) -> Iterator[Found]:
@@ -206,14 +213,19 @@ def parts_of(
 
 
 def decoded(user_type: int, body: bytes) -> Message:
-    """Give a message of a Core client as it was sent; a large one without its body.
+    """Give a message as it was sent, of Core or of AMQP; a large one without its body.
 
     Raises:
-        RecordFormatError: it is another protocol's, or damaged.
+        RecordFormatError: it is of an old version, or damaged.
     """
     if user_type == _LARGE:
         return Message.decode_headers(body)
-    return Message.from_record(body)
+    if user_type != _ANY_PROTOCOL:
+        return Message.from_record(body)
+    try:
+        return message_of_record(body)
+    except UnsupportedMessage as error:
+        raise RecordFormatError(str(error)) from error
 
 
 def _with_time(frame: DataFrame) -> DataFrame:
@@ -264,15 +276,12 @@ class _ProblemOf:
     def _other(
         self, user_type: int, body: bytes, copied_ms: int | None, problem: str
     ) -> str | None:
-        """The selector takes Core messages only: any other message may have been wanted."""
+        """No selector takes what cannot be read: it may have been wanted."""
         try:
             content = message_content(user_type, body)
         except RecordFormatError:
             # The address that it was sent to is unknown.
             return problem
-        if content["protocol"] != Persister.CORE.name:
-            # The Core protocol carries no other message, and as a Core message it would be another.
-            problem = f"its protocol is {content['protocol']}: only Core messages are sent again"
         request = self._asked
         is_there = content.get("address") == request.address
         return (

@@ -6,11 +6,15 @@ together in a file on this machine's disk, which is sent and gone.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from itertools import chain
 from typing import IO, TYPE_CHECKING
 
 from broker.client.content import LARGE_COMPRESSED, LARGE_SIZE
+from broker.model.encoding import RecordFormatError
+from broker.records.amqp_large_message import LargeAmqpMessage
+from broker.records.amqp_sections import BODY_START_MAX, body_start
 from pipeline.large_bodies import body_pieces
 
 if TYPE_CHECKING:
@@ -48,13 +52,20 @@ class ReplayBodies:
         self._parts = iter(parts)
 
     def open(self, node: str, message_id: int, message: Message) -> IO[bytes]:
-        """Give the whole body, to be closed.
+        """Give the whole body as it was stored, to be closed: of AMQP all sections.
 
         Raises:
             MissingBody: it is not there, or not whole.
             OSError: a disk fails, or is full.
             JournalIOError: a database cannot be read.
         """
+        found = self._found(node, message_id, message)
+        if isinstance(message, LargeAmqpMessage) and not _ends_behind(found, message.body_at):
+            found.close()
+            raise MissingBody("its body is not whole")
+        return found
+
+    def _found(self, node: str, message_id: int, message: Message) -> IO[bytes]:
         for folder in self._folders.get(node, ()):
             path = folder / f"{message_id}.msg"
             if path.is_file():
@@ -78,6 +89,30 @@ class ReplayBodies:
                 return
             if place == (node, message_id):
                 yield part.data
+
+
+def _ends_behind(stored: IO[bytes], at: int) -> bool:
+    """Whether the last section of an AMQP message's body is whole; no record has its size.
+
+    Args:
+        stored: all its sections.
+        at: where its body begins.
+    """
+    size = stored.seek(0, os.SEEK_END)
+    is_whole = at < size
+    while at < size:
+        stored.seek(at)
+        try:
+            section = body_start(stored.read(BODY_START_MAX))
+        except RecordFormatError:
+            is_whole = False
+            break
+        if section is None:
+            break  # A footer.
+        at += section.content_at + section.content_size
+        is_whole = at <= size
+    stored.seek(0)
+    return is_whole
 
 
 def _put_together(pieces: Iterable[bytes], expected: int | None) -> IO[bytes]:

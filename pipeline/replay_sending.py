@@ -19,6 +19,9 @@ from typing import IO, TYPE_CHECKING, Final, Self
 from broker.client.content import DUPLICATE_ID
 from broker.client.errors import ClientError, DuplicateId
 from broker.model.properties import PropertyType
+from broker.records.amqp_large_message import LargeAmqpMessage
+from broker.records.amqp_message import AmqpMessage
+from broker.records.embedded_messages import embedded
 from journal.errors import WrongUse
 from pipeline.broker_connection import BrokerConnection
 from pipeline.broker_sending import checked_id_cache_size
@@ -153,11 +156,11 @@ class ReplaySender:
             # Its parts would overtake what waits for credit.
             self._settle(0)
             with body:
-                self._prepare(found, message)
-                self._connection.run(lambda _: self._send_large(body, message))
+                made = self._prepared(found, message)
+                self._connection.run(lambda _: self._send_large(body, made))
             self._confirmed(found, self._found[found.node])
             return
-        self._prepare(found, message)
+        message = self._prepared(found, message)
         # Made anew only where nothing waits: what waits has its producer.
         producer = self._connection.run(lambda _: self._connection.producer)
         answer = producer.post(message)
@@ -170,14 +173,20 @@ class ReplaySender:
         with contextlib.suppress(DuplicateId):
             self._connection.producer.send_stream(body, message)
 
-    def _prepare(self, found: Found, message: Message) -> None:
+    def _prepared(self, found: Found, message: Message) -> Message:
+        """Give what is sent for it; one of AMQP goes as it is, inside of one of Core."""
         for name in _NOT_AGAIN:
             message.remove(name)
         message.address = self._address
-        if message.routing_type is None and self._routing_type is not None:
-            message.routing_type = self._routing_type
+        routing_type = self._routing_type if message.routing_type is None else None
         given = f"{self._job}:{found.node}:{found.message_id}"
+        if isinstance(message, AmqpMessage | LargeAmqpMessage):
+            message.send_again(given, routing_type)
+            return embedded(message)
+        if routing_type is not None:
+            message.routing_type = routing_type
         message.set(DUPLICATE_ID, PropertyType.STRING, given)
+        return message
 
     def _settle(self, left: int) -> None:
         """Wait until no more than so many wait for their confirmation."""

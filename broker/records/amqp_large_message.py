@@ -20,7 +20,7 @@ from broker.model.message_types import MessageType
 from broker.model.properties import PropertyType
 from broker.records.amqp_large_body import AmqpLargeBody, StoredPart
 from broker.records.amqp_message import arrived
-from broker.records.amqp_rewriting import rewritten, to_deliver, with_priority
+from broker.records.amqp_rewriting import rewritten, sent_again, to_deliver, with_priority
 from broker.records.amqp_sections import (
     body_start,
     read_head,
@@ -272,6 +272,17 @@ class LargeAmqpMessage(NotedProperties):
             self._priority_said = self.priority
             self._is_reencoded = True
             self._head = with_priority(self._head, self.priority)
+
+    def send_again(self, duplicate_id: str, routing_type: RoutingType | None) -> None:
+        """Let its head say that this is another sending; what it is to Core is not looked at.
+
+        Args:
+            duplicate_id: of this sending.
+            routing_type: None leaves what the message says.
+        """
+        self._rewrite()
+        self._head = sent_again(self._head, duplicate_id, routing_type)
+        self._is_reencoded = True
 
     # --- what a Core consumer gets ------------------------------------------------------------
 

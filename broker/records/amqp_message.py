@@ -22,7 +22,7 @@ from broker.model.message_types import Persister
 from broker.model.properties import Property, PropertyType
 from broker.model.scheduled_time import SCHEDULED
 from broker.records.amqp_outline import Outline, outline_of
-from broker.records.amqp_rewriting import rewritten, to_deliver
+from broker.records.amqp_rewriting import rewritten, sent_again, to_deliver
 from broker.records.amqp_to_core import core_content
 from broker.records.noted_properties import NotedProperties
 from broker.records.stored_messages import (
@@ -283,6 +283,17 @@ class AmqpMessage(NotedProperties):
                 self.encoded, self._extra, self.address, expires=self.expiration != 0
             )
             self.has_delivery_annotations = False
+
+    def send_again(self, duplicate_id: str, routing_type: RoutingType | None) -> None:
+        """Let its sections say that this is another sending; what it is to Core is not looked at.
+
+        Args:
+            duplicate_id: of this sending.
+            routing_type: None leaves what the message says.
+        """
+        self._rewrite()
+        self.encoded = sent_again(self.encoded, duplicate_id, routing_type)
+        self.has_delivery_annotations = False
 
     def record(self) -> bytes:
         """Give the body of record 45, by the persister that fits."""

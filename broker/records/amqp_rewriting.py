@@ -2,6 +2,7 @@
 
     to a consumer        without delivery annotations, and with how often it was delivered before
     a copy elsewhere     with where it came from: dead letters, expired messages, those moved
+    sent again           with the duplicate id of the second sending
 
 Everything else stays byte by byte.
 """
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.model.properties import Property
+    from broker.model.routing_type import RoutingType
 
-__all__ = ["MARKS", "rewritten", "to_deliver", "with_priority"]
+__all__ = ["MARKS", "rewritten", "sent_again", "to_deliver", "with_priority"]
 
 INGRESS: Final = "_AMQ_INGRESS_TIMESTAMP"
 _ORIGINAL: Final = {
@@ -34,6 +36,9 @@ MARKS: Final = frozenset({*_ORIGINAL, INGRESS})
 
 _KINDS: Final = {"_AMQ_ORIG_ROUTING_TYPE": "byte"}
 _HEADER, _DELIVERY_ANNOTATIONS, _ANNOTATIONS, _PROPERTIES = 0x70, 0x71, 0x72, 0x73
+_APPLICATION_PROPERTIES: Final = 0x74
+_DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
+_ROUTING_TYPE: Final = "x-opt-routing-type"
 _NULL: Final = AmqpValue("null", None)
 _COUNT_MAX: Final = 2**32 - 1
 
@@ -79,6 +84,21 @@ def _listed(code: int, fields: list[AmqpValue]) -> bytes:
     return _section(code, AmqpValue("list", tuple(fields)))
 
 
+def _pairs(section: bytes | None) -> list[tuple[AmqpValue, AmqpValue]]:
+    return list(_value(section).value or ())
+
+
+def _with(
+    pairs: list[tuple[AmqpValue, AmqpValue]], key: AmqpValue, value: AmqpValue
+) -> list[tuple[AmqpValue, AmqpValue]]:
+    """Give the pairs of a map with another one, instead of any of that key."""
+    return [*(pair for pair in pairs if pair[0].value != key.value), (key, value)]
+
+
+def _mapped(code: int, pairs: list[tuple[AmqpValue, AmqpValue]]) -> bytes:
+    return _section(code, AmqpValue("map", tuple(pairs)))
+
+
 def to_deliver(encoded: bytes, delivery_count: int) -> bytes:
     """Give the sections for a consumer.
 
@@ -118,21 +138,48 @@ def rewritten(
     sections, rest = _split(encoded)
     sections.pop("delivery_annotations", None)
     is_copy = any(name in extra for name in _ORIGINAL)
-    pairs = list(_value(sections.get("message_annotations")).value or ())
+    pairs = _pairs(sections.get("message_annotations"))
     if is_copy:
         pairs = [pair for pair in pairs if not _is_of_copies(str(pair[0].value))]
     for name, item in extra.items():
         annotation = _ORIGINAL.get(name, "x-opt-ingress-time" if name == INGRESS else None)
         if annotation is not None and item.value is not None:
-            pairs = [pair for pair in pairs if pair[0].value != annotation]
             kind = _KINDS.get(name, "string" if isinstance(item.value, str) else "long")
-            pairs.append((AmqpValue("symbol", annotation), AmqpValue(kind, item.value)))
+            pairs = _with(pairs, AmqpValue("symbol", annotation), AmqpValue(kind, item.value))
     if pairs:
-        sections["message_annotations"] = _section(_ANNOTATIONS, AmqpValue("map", tuple(pairs)))
+        sections["message_annotations"] = _mapped(_ANNOTATIONS, pairs)
     else:
         sections.pop("message_annotations", None)
     if is_copy:
         _readdress(sections, address, expires=expires)
+    return _join(sections, rest)
+
+
+def sent_again(encoded: bytes, duplicate_id: str, routing_type: RoutingType | None) -> bytes:
+    """Give the sections of a message that is sent a second time.
+
+    Both stand where its first sender would have put them: Artemis looks nowhere else.
+
+    Args:
+        encoded: all sections, or those before the body.
+        duplicate_id: of this sending, instead of any that it has.
+        routing_type: to be noted; None leaves what is there.
+    """
+    sections, rest = _split(encoded)
+    sections.pop("delivery_annotations", None)
+    pairs = _with(
+        _pairs(sections.get("application_properties")),
+        AmqpValue("string", _DUPLICATE_ID),
+        AmqpValue("string", duplicate_id),
+    )
+    sections["application_properties"] = _mapped(_APPLICATION_PROPERTIES, pairs)
+    if routing_type is not None:
+        pairs = _with(
+            _pairs(sections.get("message_annotations")),
+            AmqpValue("symbol", _ROUTING_TYPE),
+            AmqpValue("byte", int(routing_type)),
+        )
+        sections["message_annotations"] = _mapped(_ANNOTATIONS, pairs)
     return _join(sections, rest)
 
 

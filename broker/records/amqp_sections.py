@@ -160,8 +160,8 @@ class BodyStart(NamedTuple):
     Attributes:
         section: data, sequence or value.
         type: null, binary, string, list, map; empty for any other.
-        content_at: bytes from the section's begin to the content of a binary or string.
-        content_size: bytes of that; 0 of another type.
+        content_at: bytes from the section's begin to the content.
+        content_size: bytes of that, where its type says so: binary, string, list, map; else 0.
     """
 
     section: str
@@ -201,8 +201,9 @@ def body_start(encoded: bytes) -> BodyStart | None:
     code = reader.read_bytes(1)[0]
     kind = _TYPES.get(code, "")
     size = 0
-    if kind in ("binary", "string"):
-        size = int.from_bytes(reader.read_bytes(1 if code < 0xB0 else 4), "big")
+    # Constructors of these two ranges are followed by a size, of one byte or of four.
+    if code >= 0xA0:
+        size = int.from_bytes(reader.read_bytes(4 if code & 0x10 else 1), "big")
     return BodyStart(section, kind, reader.offset, size)
 
 

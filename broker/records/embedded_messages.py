@@ -33,14 +33,14 @@ def embedded(message: Message) -> Message:
     """Give what is sent for a message: itself, unless it is one of AMQP.
 
     Args:
-        message: with its body, where it is a large one.
+        message: a large one with its body, unless the caller sends that.
     """
     if isinstance(message, LargeAmqpMessage):
-        large = message.large
-        assert isinstance(large, AmqpLargeBody), "it was given what is stored"
         record = Property(_LARGE_RECORD, PropertyType.BYTES, message.record())
         made = _wrapper(message, MessageType.LARGE_EMBEDDED, b"", (record,))
-        made.large = large.stored
+        large = message.large
+        if isinstance(large, AmqpLargeBody):
+            made.large = large.stored
         return made
     if isinstance(message, AmqpMessage) and message.is_as_sent:
         body = EMBEDDED_SIGNATURE + message.record()

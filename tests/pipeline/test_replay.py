@@ -6,8 +6,6 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.records.records import encode_record
-from broker.records.stored_messages import AmqpMessageV3
 from jdbcstore import SqlStore
 from jdbcstore.options import DatabaseStoreOptions
 from journal.reader import read_file
@@ -290,32 +288,6 @@ def test_a_body_that_comes_back_is_sent_by_the_next_run(spark, served, capsys, t
 
     # Of one that was acknowledged and deleted the body is gone for good.
     assert said == [(1, 2, 2), (1, 0, 2), (1, 1, 1), (1, 0, 1)]
-
-
-def test_messages_of_amqp_are_told_of_and_the_others_sent(spark, served, capsys, tmp_path):
-    node = Node(tmp_path / "node")
-    for number in range(2):
-        node.send(ORDERS, properties={"key": f"core{number}"})
-        node.next_id += 1
-        # One of them is not asked for.
-        address = ("orders", "bills")[number]
-        amqp = AmqpMessageV3(node.next_id, 0, address, b"\x00Sw\xa1\x02hi", None, 0)
-        node.journal.add(node.next_id, MESSAGE, encode_record(amqp))
-    node.close()
-
-    status, out, _ = replayed(
-        capsys,
-        *(node.folder, "--address", "orders", "--target", "no.amqp", "--routing-type", "anycast"),
-        *("--url", served.url, "--json"),
-    )
-
-    assert status == 1
-    (problem,) = json.loads(out)["problems"]
-    assert problem == (
-        f"{node.node_id}: message {node.next_id - 2}: its protocol is AMQP_V3:"
-        " only Core messages are sent again"
-    )
-    assert keys(served, "no.amqp") == ["core0", "core1"]
 
 
 def test_damage_is_told_and_the_rest_is_sent_where_that_is_asked_for(

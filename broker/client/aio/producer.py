@@ -18,6 +18,7 @@ from broker.client.content import (
 )
 from broker.client.errors import ClosedError
 from broker.model.message import Message
+from broker.model.message_types import MessageType
 from broker.model.properties import PropertyType
 from broker.protocols.core.frames import HEADER_SIZE
 from broker.protocols.core.packet_message import Send, SendContinuation, SendLarge
@@ -140,7 +141,9 @@ class AsyncProducer(AsyncBlock):
         if self._is_closed:
             raise ClosedError("the producer is closed")
         options = self._state.options
-        if len(message.body) > options.min_large_message_size:
+        # In parts one of another protocol would not be taken out of it.
+        is_whole = message.type == MessageType.EMBEDDED
+        if len(message.body) > options.min_large_message_size and not is_whole:
             body = bytes(message.body)
             if not options.compress_large_message:
                 return await self._send_large(message, _Chunks(body), len(body), wants_answer)
