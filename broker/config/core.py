@@ -117,7 +117,7 @@ class GeneralConfig:
     amqp_use_core_subscription_naming: bool = element(
         "amqp-use-core-subscription-naming", BOOLEAN, False
     )
-    """Whether durable subscriptions of AMQP have queues named as those of Core."""
+    """Whether the queues of AMQP's subscriptions are named as those of Core."""
     suppress_session_notifications: bool = element("suppress-session-notifications", BOOLEAN, False)
     """Whether SESSION_CREATED and SESSION_CLOSED are left out of notifications."""
     mqtt_session_scan_interval_ms: int = element("mqtt-session-scan-interval", _GT_0, 5000)

@@ -117,6 +117,7 @@ class BrokerOptions:
         connection_ttl_override: silence that ends a connection, whatever it asks for; -1 its own.
         connection_ttl_check_interval: between two looks for such.
         mqtt_session_scan_interval: between two looks for MQTT sessions that have expired.
+        amqp_core_subscription_naming: queues of AMQP's subscriptions are named as those of Core.
         mqtt_subscription_persistence: subscriptions of MQTT sessions are stored.
         server_dump_interval: between two lines about the broker's state in the log; -1 never.
         refresh_period: between two looks whether the configuration has changed; -1 never.
@@ -169,6 +170,7 @@ class BrokerOptions:
     connection_ttl_override: int = -1
     connection_ttl_check_interval: int = 2000
     mqtt_session_scan_interval: int = 5000
+    amqp_core_subscription_naming: bool = False
     mqtt_subscription_persistence: bool = True
     server_dump_interval: int = -1
     refresh_period: int = 5000

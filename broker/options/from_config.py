@@ -108,6 +108,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         connection_ttl_override=general.connection_ttl_override_ms,
         connection_ttl_check_interval=general.connection_ttl_check_interval_ms,
         mqtt_session_scan_interval=general.mqtt_session_scan_interval_ms,
+        amqp_core_subscription_naming=general.amqp_use_core_subscription_naming,
         mqtt_subscription_persistence=general.mqtt_subscription_persistence_enabled,
         server_dump_interval=config.watch.server_dump_interval_ms,
         refresh_period=general.configuration_file_refresh_period_ms,

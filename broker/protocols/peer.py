@@ -194,6 +194,8 @@ class Sessions(Protocol):
     """For queues of which a client wants no name."""
     connection_ttl_override_ms: int
     """How long any connection may be silent; -1 leaves it to the client."""
+    amqp_core_subscription_naming: bool
+    """Whether queues of AMQP's subscriptions are named as those of Core."""
     mqtt_subscription_persistence: bool
     """Whether subscriptions of MQTT sessions are stored."""
     own_addresses: tuple[str, ...]

@@ -41,7 +41,7 @@ def has_room(
         connection: of the client.
         go_on: what it goes on with.
     """
-    if session.is_open(address):
+    if session.flow_control.is_open(address):
         return True
     is_waiting = is_granted = False
 

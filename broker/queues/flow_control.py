@@ -5,7 +5,8 @@
     disk                by disk-full-policy              held back (BLOCK), or refused
     pages               by page-full-policy              granted
     memory: PAGE        goes to a page (paging/)         granted
-    memory: BLOCK       taken: it was within credits     held back until queues have room
+    memory: BLOCK       taken: it was within credits;    held back until queues have room
+                        of AMQP: is_rejecting()
     memory: FAIL        refused, code 210                refused
     memory: DROP        dropped                          granted
 
@@ -16,7 +17,7 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.errors import broker_error
 from broker.model.address import split_fqqn
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from broker.queues.memory import GlobalMemory
 
 __all__ = ["FlowControl"]
+
+NO_THRESHOLD: Final = -1  # Of max-size-bytes-reject-threshold.
 
 
 class _Address(Protocol):
@@ -144,6 +147,27 @@ class FlowControl:
             what,
         )
         return False
+
+    def is_rejecting(self, name: str) -> bool:
+        """Whether an address that blocks holds so much that senders of AMQP are refused.
+
+        Their credit counts messages, so a blocked address still gets as many as they have credit
+        for: max-size-bytes-reject-threshold bounds what that may take.
+
+        Args:
+            name: of the address, or of a queue of it.
+        """
+        address = split_fqqn(name)[0]
+        found = self._addresses.get(address)
+        if found is None:
+            return False
+        settings = self._settings.match(address)
+        threshold = settings.max_size_bytes_reject_threshold
+        return (
+            threshold != NO_THRESHOLD
+            and settings.address_full_policy is AddressFullPolicy.BLOCK
+            and found.memory.size > threshold
+        )
 
     def is_open(self, address: str) -> bool:
         """Whether request_credits() grants at once: false may mean that it has to be asked."""

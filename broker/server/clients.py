@@ -65,6 +65,7 @@ class Clients:
         session_count_total: since the broker was made.
         connection_count_total: likewise.
         connection_ttl_override_ms: how long any connection may be silent; -1 leaves it to clients.
+        amqp_core_subscription_naming: queues of AMQP's subscriptions are named as those of Core.
         mqtt_subscription_persistence: subscriptions of MQTT sessions are stored.
         own_addresses: of management and of notifications.
         scale_down_to: the node that this one's messages go to, when it stops for good.
@@ -82,6 +83,7 @@ class Clients:
     ) -> None:
         self.node_id = ""
         self.connection_ttl_override_ms = options.connection_ttl_override
+        self.amqp_core_subscription_naming = options.amqp_core_subscription_naming
         self.mqtt_subscription_persistence = options.mqtt_subscription_persistence
         self.own_addresses: tuple[str, ...] = (
             options.management.address,

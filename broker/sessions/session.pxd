@@ -28,7 +28,6 @@ cdef class Session:
     cdef object _administration
     cdef object _queue_administration
     cdef object _dead_letters
-    cdef object _flow_control
     cdef object _management
     cdef object _notifications
     cdef object _parse_filter
@@ -43,6 +42,7 @@ cdef class Session:
     cdef public object created_ms
     cdef public bint is_closed
     cdef public bint is_started
+    cdef readonly object flow_control
     cdef public dict metadata
     cdef public object name
     cdef public object options

@@ -93,6 +93,7 @@ class Session:
         acknowledges_alone: each acknowledgement does.
         settlement: how single messages are accepted, released, modified, rejected and expired.
         transactions: of a session whose requests count alone otherwise.
+        flow_control: as given; it knows no prefixes.
         context: what callers wait by.
         wildcards: how names with wildcards are written.
     """
@@ -128,7 +129,7 @@ class Session:
         self._queue_administration = administration
         self._dead_letters = dead_letters
         self._xa_transactions = transactions
-        self._flow_control = flow_control
+        self.flow_control = flow_control
         self._resource_limits = resource_limits
         self._permissions = Permissions(user, security, notifications)
         self._management = management
@@ -285,13 +286,9 @@ class Session:
                 # No queue took it, or it was refused.
                 self._postoffice.drop_body(message)
 
-    def is_open(self, address: str) -> bool:
-        """Whether an address without a prefix takes messages now: else ask for credits."""
-        return self._flow_control.is_open(address)
-
     def request_credits(self, address: str, grant: Callable[[bool], object]) -> None:
         """Call `grant(is_failing)` once one may send to an address; FAIL lets it fail if full."""
-        self._flow_control.request_credits(self._prefixes.split(address)[0], grant)
+        self.flow_control.request_credits(self._prefixes.split(address)[0], grant)
 
     # --- consuming ----------------------------------------------------------------------------
 

@@ -56,7 +56,8 @@ class Attachments:
     def attach(self, of: PeerSession, link: Link) -> None:
         """Answer a link that the peer attaches."""
         link.snd_settle_mode = link.remote_snd_settle_mode
-        link.rcv_settle_mode = Link.RCV_FIRST
+        # Artemis settles first whatever the peer asks for.
+        link.rcv_settle_mode = link.remote_rcv_settle_mode
         link.source.copy(link.remote_source)
         link.target.copy(link.remote_target)
         try:
@@ -109,6 +110,7 @@ class Attachments:
 
     def _attach_coordinator(self, of: PeerSession, link: Receiver) -> None:
         link.target.type = Terminus.COORDINATOR
+        link.rcv_settle_mode = Link.RCV_FIRST
         capabilities = link.target.capabilities
         capabilities.clear()
         _put_symbols(capabilities, CAPABILITIES)

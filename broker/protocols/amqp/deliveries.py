@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cproton import (
     pn_delivery_aborted,
+    pn_delivery_local_state,
     pn_delivery_partial,
     pn_delivery_pending,
     pn_delivery_readable,
@@ -81,6 +82,11 @@ class EngineDelivery:
     def remote_state(self) -> int:
         """What became of it, as the peer says; 0 where it does not."""
         return int(pn_delivery_remote_state(self._handle))
+
+    @property
+    def local_state(self) -> int:
+        """What this side has said of it, by update(); 0 before."""
+        return int(pn_delivery_local_state(self._handle))
 
     @property
     def local(self) -> Disposition:

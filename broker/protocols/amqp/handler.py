@@ -312,7 +312,7 @@ class AmqpConnection:
             self._temporary,
             self.origin,
         )
-        nodes = Nodes(session, self._prefixes, self.container_id, self._sessions.ids)
+        nodes = Nodes(session, self._prefixes, self.container_id, self._sessions)
         self._by_session[event.session] = PeerSession(session, nodes)
         event.session.open()
         session.start()

@@ -3,6 +3,8 @@
     transfer, transfer … ─▶ one message ─▶ session ─▶ durable ─▶ accepted, settled
                                               └─▶ refused: rejected or modified, by the error
 
+A peer that asks for receiver settle mode second is answered unsettled: it settles, then the broker.
+
 A message of amqpMinLargeMessageSize and more is written to a place of its own while it comes.
 
 The peer has credit for so many messages as are on their way at most; a full address withholds it
@@ -14,7 +16,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from proton import Condition, Delivery, Described, ulong
+from proton import Condition, Delivery, Described, Link, ulong
 
 from broker.errors import BrokerError, ErrorCode
 from broker.model.address import split_fqqn
@@ -106,6 +108,7 @@ class IncomingLink(OurLink):
         self._look_size = self._large_size
         # Not settled by us yet.
         self._open_count = 0
+        self._settles_second = link.rcv_settle_mode == Link.RCV_SECOND
         self._is_asking = False
         self._is_draining = False
         self._drain_count = 0
@@ -193,6 +196,9 @@ class IncomingLink(OurLink):
             self.top_up()
             return
         if not delivery.readable:
+            if self._settles_second and delivery.settled and delivery.local_state:
+                self._end(delivery)
+                self.top_up()
             return
         pending = delivery.pending
         if pending:
@@ -278,7 +284,7 @@ class IncomingLink(OurLink):
         self, delivery: EngineDelivery, tx: OpenTransaction | None, arrival: LargeArrival
     ) -> int:
         self._arrivals.remove(arrival)
-        self._end(delivery, tx, arrival.uploads, -1)
+        self._end_upload(delivery, tx, arrival.uploads, -1)
         return arrival.size
 
     def _not_taken(
@@ -330,7 +336,7 @@ class IncomingLink(OurLink):
                 self._large.send(
                     message,
                     lambda: self._attempt(
-                        delivery, tx, lambda: self._end(delivery, tx, uploads, size)
+                        delivery, tx, lambda: self._end_upload(delivery, tx, uploads, size)
                     ),
                     lambda error: self._refuse(delivery, error, tx),
                 )
@@ -364,7 +370,7 @@ class IncomingLink(OurLink):
         with session.transactions.within(tx.transaction):
             session.send(message, _nothing)
 
-    def _end(
+    def _end_upload(
         self, delivery: EngineDelivery, tx: OpenTransaction | None, uploads: Uploads, size: int
     ) -> int:
         """Send a large message whose body is written."""
@@ -385,15 +391,19 @@ class IncomingLink(OurLink):
             self._settle(delivery, TRANSACTIONAL)
 
     def _prepare(self, message: AmqpMessage | LargeAmqpMessage) -> None:
-        if self._address is None:
-            if not message.address:
+        address = self._address
+        if address is None:
+            address = message.address
+            if not address:
                 raise AmqpError(
                     "failed", "Missing 'to' field for message sent to an anonymous producer"
                 )
             if message.routing_type is None:
-                wanted = self._nodes.type_for(message.address)
+                wanted = self._nodes.type_for(address)
                 if wanted is not None:
                     message.note("_AMQ_ROUTING_TYPE", PropertyType.BYTE, int(wanted))
+        if self.session.flow_control.is_rejecting(self._nodes.without_prefix(address)):
+            raise BrokerError(ErrorCode.ADDRESS_FULL, f"Address is full: {address}")
         if self._connection.leaves_out_local:
             message.note(CONTAINER_ID, PropertyType.STRING, self._connection.container_id)
         if not self._detects_duplicates and message.get(_DUPLICATE_ID) is not None:
@@ -407,9 +417,17 @@ class IncomingLink(OurLink):
         self.top_up()
 
     def _settle(self, delivery: EngineDelivery, state: int) -> None:
-        self._open_count -= 1
         if not delivery.settled:
             delivery.update(state)
+            if self._settles_second:
+                # The peer does it first: updated().
+                self._connection.flush_later()
+                return
+        self._end(delivery)
+
+    def _end(self, delivery: EngineDelivery) -> None:
+        """Nothing more is said of a message by either side."""
+        self._open_count -= 1
         delivery.settle()
         self._connection.flush_later()
 

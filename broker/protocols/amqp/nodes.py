@@ -20,8 +20,8 @@ from broker.settings.queue_defaults import QueueRequest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker.environment import Ids
     from broker.protocols.amqp.termini import Filters
+    from broker.protocols.peer import Sessions
     from broker.queues.queue import Queue
     from broker.sessions.prefixes import Prefixes
     from broker.sessions.session import Session
@@ -37,6 +37,8 @@ _TYPES: Final = {
     "queue": RoutingType.ANYCAST,
     "temporary-queue": RoutingType.ANYCAST,
 }
+# Of names in those of Core's subscriptions (DestinationUtil.escape).
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", ".": "\\."})
 _TEXTS: Final = {RoutingType.MULTICAST: "topic", RoutingType.ANYCAST: "queue"}
 
 
@@ -86,23 +88,27 @@ class Nodes:
         session: of the broker.
         prefixes: of the acceptor.
         container_id: of the peer.
-        ids: for names that the peer leaves to the broker.
+        sessions: the broker.
     """
 
     __slots__ = (
         "_container_id",
         "_ids",
         "_implicit",
+        "_names_as_core",
         "_prefixes",
         "_session",
         "_version",
     )
 
-    def __init__(self, session: Session, prefixes: Prefixes, container_id: str, ids: Ids) -> None:
+    def __init__(
+        self, session: Session, prefixes: Prefixes, container_id: str, sessions: Sessions
+    ) -> None:
         self._session = session
         self._prefixes = prefixes
         self._container_id = container_id
-        self._ids = ids
+        self._ids = sessions.ids
+        self._names_as_core = sessions.amqp_core_subscription_naming
         # Implicit routing types by address, and the version of the broker's names that they are of.
         self._implicit: dict[str, RoutingType | None] = {}
         self._version = -1
@@ -168,6 +174,10 @@ class Nodes:
             return name, asked
         self._make_temporary(name, name, RoutingType.ANYCAST, None)
         return name, RoutingType.ANYCAST
+
+    def without_prefix(self, name: str) -> str:
+        """Give an address as the broker knows it."""
+        return self._prefixes.split(name)[0]
 
     def type_for(self, name: str) -> RoutingType | None:
         """Give the routing type of a message that says where it goes, and nothing else."""
@@ -322,10 +332,17 @@ class Nodes:
 
     def queue_name(self, wanted: Subscription) -> str:
         """Give the name of a subscription's queue (AmqpSupport.createQueueName)."""
-        if not wanted.is_shared:
-            return f"{self._container_id}.{wanted.link}"
+        container = "" if wanted.is_global else self._container_id
         base = wanted.link.partition("|")[0]
-        name = base if wanted.is_global else f"{self._container_id}.{base}"
+        if self._names_as_core:
+            parts = [*((container,) if container else ()), base]
+            first = [] if wanted.is_durable else ["nonDurable"]
+            return ".".join(first + [part.translate(_ESCAPES) for part in parts])
+        if not wanted.is_shared:
+            base = wanted.link
+        name = f"{container}.{base}" if container else base
+        if not wanted.is_shared:
+            return name
         kind = "" if wanted.is_durable else ":shared-volatile"
         return f"{name}{kind}:global" if wanted.is_global else f"{name}{kind}"
 

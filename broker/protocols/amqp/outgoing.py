@@ -22,7 +22,8 @@ from broker.protocols.amqp.links import OurLink
 from broker.protocols.amqp.transactions import (
     ACCEPTED_CODE,
     TRANSACTIONAL,
-    outcome_code,
+    Outcome,
+    outcome_of,
     transaction_id,
 )
 from broker.protocols.large_content import unpacked
@@ -265,31 +266,39 @@ class OutgoingLink(OurLink):
         if state == Delivery.RECEIVED and not delivery.settled:
             return
         del self._open[tag]
-        settlement, ids = session.settlement, (message_id,)
         if state == Delivery.ACCEPTED:
             session.accept_acknowledgement(consumer_id, message_id, True)
             session.context.then(self._settled, (delivery, Delivery.ACCEPTED))
-        elif state == Delivery.REJECTED:
-            if self._connection.parameters["amqpTreatRejectAsUnmodifiedDeliveryFailed"]:
-                settlement.modify(
-                    consumer_id, ids, self._settled, delivery, state, delivery_failed=True
-                )
-            else:
-                settlement.reject(consumer_id, ids, self._settled, delivery, state)
         elif state == Delivery.MODIFIED:
             remote = delivery.remote
-            settlement.modify(
-                consumer_id,
-                ids,
-                self._settled,
-                delivery,
-                state,
-                delivery_failed=bool(remote.failed),
-                undeliverable_here=bool(remote.undeliverable),
-            )
+            outcome = Outcome(state, bool(remote.failed), bool(remote.undeliverable))
+            self._give_back(delivery, message_id, outcome)
         else:
+            self._give_back(delivery, message_id, Outcome(state))
+
+    def _give_back(self, delivery: EngineDelivery, message_id: int, outcome: Outcome) -> None:
+        """Do what an outcome other than accepted says."""
+        consumer_id, ids = self.consumer.consumer_id, (message_id,)
+        settlement, state = self.session.settlement, outcome.code
+        is_failed = outcome.is_failed
+        if state == Delivery.REJECTED:
+            if not self._connection.parameters["amqpTreatRejectAsUnmodifiedDeliveryFailed"]:
+                settlement.reject(consumer_id, ids, self._settled, delivery, state)
+                return
+            is_failed = True
+        elif state != Delivery.MODIFIED:
             # Released; or settled without any outcome, as if the peer had not seen it.
             settlement.release(consumer_id, ids, self._settled, delivery, Delivery.RELEASED)
+            return
+        settlement.modify(
+            consumer_id,
+            ids,
+            self._settled,
+            delivery,
+            state,
+            delivery_failed=is_failed,
+            undeliverable_here=outcome.is_undeliverable,
+        )
 
     def _settled(self, error: Exception | None, delivery: EngineDelivery, state: int) -> None:
         """What the peer said is durable: settle it from this side, too."""
@@ -302,9 +311,9 @@ class OutgoingLink(OurLink):
 
     def _settle_in_transaction(self, delivery: EngineDelivery, tag: str, message_id: int) -> None:
         tx = self._connection.transactions.find(transaction_id(delivery))
-        outcome = outcome_code(delivery)
+        outcome = outcome_of(delivery)
         del self._open[tag]
-        if outcome == ACCEPTED_CODE:
+        if outcome.code == ACCEPTED_CODE:
             self._enlisted[tag] = tx
             with self.session.transactions.within(tx.transaction):
                 self.session.accept_acknowledgement(self.consumer.consumer_id, message_id, True)
@@ -315,7 +324,7 @@ class OutgoingLink(OurLink):
             tx.at_end.append(lambda commits: self._ended(delivery, tag, commits))
             return
         # It counts with the commit: until then it is the peer's.
-        tx.at_end.append(lambda commits: self._decided(delivery, tag, message_id, outcome, commits))
+        tx.at_end.append(lambda commits: self._decided(delivery, message_id, outcome, commits))
 
     def _ended(self, delivery: EngineDelivery, tag: str, commits: bool) -> None:
         """A transaction that it was acknowledged in has ended."""
@@ -331,27 +340,24 @@ class OutgoingLink(OurLink):
     def _decided(
         self,
         delivery: EngineDelivery,
-        tag: str,
         message_id: int,
-        outcome: int | None,
+        outcome: Outcome,
         commits: bool,
     ) -> None:
         """The same, where the outcome gives the message back."""
         if self.is_closed or self.consumer.is_closed:
             return
-        state = {0x25: Delivery.REJECTED, 0x27: Delivery.MODIFIED}.get(
-            outcome or 0, Delivery.RELEASED
-        )
-        consumer_id, ids = self.consumer.consumer_id, (message_id,)
-        settlement = self.session.settlement
-        if not commits:
-            settlement.modify(
-                consumer_id, ids, self._settled, delivery, Delivery.RELEASED, delivery_failed=True
-            )
-        elif state == Delivery.REJECTED:
-            settlement.reject(consumer_id, ids, self._settled, delivery, state)
+        if commits:
+            self._give_back(delivery, message_id, outcome)
         else:
-            settlement.modify(consumer_id, ids, self._settled, delivery, state)
+            self.session.settlement.modify(
+                self.consumer.consumer_id,
+                (message_id,),
+                self._settled,
+                delivery,
+                Delivery.RELEASED,
+                delivery_failed=True,
+            )
 
     # --- the connection -----------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ end with the connection.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from proton import Condition, Delivery, Described
 from proton import Message as EngineMessage
@@ -35,8 +35,9 @@ __all__ = [
     "TRANSACTIONAL",
     "CoordinatorLink",
     "OpenTransaction",
+    "Outcome",
     "Transactions",
-    "outcome_code",
+    "outcome_of",
     "transaction_id",
 ]
 
@@ -81,11 +82,30 @@ def transaction_id(delivery: EngineDelivery) -> bytes:
     return bytes(found) if isinstance(found, bytes | memoryview) else b""
 
 
-def outcome_code(delivery: EngineDelivery) -> int | None:
-    """Give the outcome in a delivery's transactional state; None where it has none."""
+class Outcome(NamedTuple):
+    """What a peer says of a message that it was sent.
+
+    Attributes:
+        code: of the outcome; 0 where it says none.
+        is_failed: of modified: the delivery counts.
+        is_undeliverable: of modified: this link does not get it again.
+    """
+
+    code: int
+    is_failed: bool = False
+    is_undeliverable: bool = False
+
+
+def outcome_of(delivery: EngineDelivery) -> Outcome:
+    """Give the outcome in a delivery's transactional state."""
     state = _state(delivery)
-    outcome = state[1] if len(state) > 1 else None
-    return _code(outcome.descriptor) if isinstance(outcome, Described) else None
+    found = state[1] if len(state) > 1 else None
+    if not isinstance(found, Described):
+        return Outcome(0)
+    # Those at the end that are null may be left out.
+    fields = [one is True for one in found.value] if isinstance(found.value, list) else []
+    is_failed, is_undeliverable = [*fields, False, False][:2]
+    return Outcome(_code(found.descriptor) or 0, is_failed, is_undeliverable)
 
 
 class OpenTransaction:

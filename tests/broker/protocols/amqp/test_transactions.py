@@ -71,12 +71,14 @@ class Transactions:
 
         return await self.client.run(run)
 
-    async def answer(self, id, receiver, descriptor="amqp:accepted:list", *, settles=True):
+    async def answer(
+        self, id, receiver, descriptor="amqp:accepted:list", fields=(), *, settles=True
+    ):
         """Settle the oldest message that was received."""
 
         def run():
             delivery = receiver.blocking.fetcher.unsettled.popleft()
-            delivery.local.data = [id, Described(symbol(descriptor), [])]
+            delivery.local.data = [id, Described(symbol(descriptor), list(fields))]
             delivery.update(TRANSACTIONAL)
             if settles:
                 delivery.settle()
@@ -138,6 +140,71 @@ async def test_a_rejection_counts_with_the_commit(tmp_path):
         assert count(broker) == 1
         await transactions.discharge(id)
         await until(lambda: count(broker) == 0 and count(broker, "DLQ") == 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "count_then", "comes_here"),
+    [
+        ("released", (), 0, True),
+        ("modified", (), 0, True),
+        ("modified", (False,), 0, True),
+        ("modified", (True,), 1, True),
+        ("modified", (None, True), 0, False),
+        ("modified", (True, True), 1, False),
+    ],
+)
+@asynchronous
+async def test_a_message_that_is_given_back_comes_with_the_commit(
+    name, fields, count_then, comes_here, tmp_path
+):
+    async with serving(tmp_path) as broker, Client.of(broker) as client:
+        await client.send("q", "m")
+        transactions = await Transactions.of(client)
+        first = await client.receiver("q", credit=2)
+        await first.get()
+        id = await transactions.declare()
+        await transactions.answer(id, first, f"amqp:{name}:list", fields)
+        other = await client.receiver("q", credit=0)
+        await client.flush()
+        assert not first.blocking.fetcher.has_message
+        await transactions.discharge(id)
+        if not comes_here:
+            await client.flush()
+            assert not first.blocking.fetcher.has_message
+            other.link.flow(1)
+        got = await (first if comes_here else other).get()
+        assert (got.body, got.delivery_count) == ("m", count_then)
+
+
+@pytest.mark.parametrize("name", ["released", "modified", "rejected"])
+@asynchronous
+async def test_what_is_given_back_counts_as_delivered_where_it_is_rolled_back(name, tmp_path):
+    async with serving(tmp_path) as broker, Client.of(broker) as client:
+        await client.send("q", "m")
+        transactions = await Transactions.of(client)
+        queue = await client.receiver("q", credit=2)
+        await queue.get()
+        id = await transactions.declare()
+        await transactions.answer(id, queue, f"amqp:{name}:list")
+        await transactions.discharge(id, fails=True)
+        got = await queue.get()
+        assert (got.body, got.delivery_count) == ("m", 1)
+
+
+@asynchronous
+async def test_a_rejection_in_a_transaction_is_a_failed_delivery_where_the_acceptor_says_so(
+    tmp_path,
+):
+    parameters = {"amqpTreatRejectAsUnmodifiedDeliveryFailed": "true"}
+    async with serving(tmp_path, parameters=parameters) as broker, Client.of(broker) as client:
+        await client.send("q", "m")
+        transactions = await Transactions.of(client)
+        queue = await client.receiver("q", credit=2)
+        await queue.get()
+        id = await transactions.declare()
+        await transactions.answer(id, queue, "amqp:rejected:list")
+        await transactions.discharge(id)
+        assert (await queue.get()).delivery_count == 1
 
 
 @asynchronous
