@@ -16,6 +16,7 @@ __all__ = [
     "ILLEGAL_STATE",
     "INTERNAL_ERROR",
     "INVALID_FIELD",
+    "NOT_ALLOWED",
     "NOT_FOUND",
     "REDIRECT",
     "RESOURCE_DELETED",
@@ -32,6 +33,7 @@ DETACH_FORCED: Final = "amqp:link:detach-forced"
 ILLEGAL_STATE: Final = "amqp:illegal-state"
 INTERNAL_ERROR: Final = "amqp:internal-error"
 INVALID_FIELD: Final = "amqp:invalid-field"
+NOT_ALLOWED: Final = "amqp:not-allowed"
 NOT_FOUND: Final = "amqp:not-found"
 RESOURCE_DELETED: Final = "amqp:resource-deleted"
 RESOURCE_LIMIT: Final = "amqp:resource-limit-exceeded"

@@ -3,6 +3,7 @@
     push(bytes) ─▶ events ─▶ calls of endpoints ─▶ output()
 
 What is not a valid frame ends the engine: it says why in its close frame, and takes nothing more.
+Where a frame's body is no performative it says nothing: is_stuck.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cproton import isnull, pn_collector_peek, pn_collector_pop, pn_event_type
-from proton import Collector, Connection, Transport, TransportException
+from proton import Collector, Connection, Endpoint, Transport, TransportException
 
 from broker.protocols.amqp.wrappers import give_up_where_made
 
@@ -95,6 +96,16 @@ class Engine:
     def tick(self, now_s: float) -> float:
         """Let heartbeats be due; when to call it again, 0 for never."""
         return float(self._transport.tick(now_s))
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it takes nothing more, and does not say why: then its user has to close."""
+        transport = self._transport
+        return (
+            transport.capacity() < 0
+            and transport.condition is None
+            and not self.connection.state & Endpoint.REMOTE_CLOSED
+        )
 
     @property
     def error(self) -> str | None:

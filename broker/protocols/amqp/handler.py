@@ -23,11 +23,18 @@ from proton import Condition, Event, Link
 from broker.errors import BrokerError
 from broker.notifications import Origin
 from broker.protocols.amqp.attach import Attachments
-from broker.protocols.amqp.conditions import FORCED, INTERNAL_ERROR, AmqpError, of_attach
+from broker.protocols.amqp.conditions import (
+    DECODE_ERROR,
+    FORCED,
+    INTERNAL_ERROR,
+    NOT_ALLOWED,
+    AmqpError,
+    of_attach,
+)
 from broker.protocols.amqp.deliveries import EngineDelivery
 from broker.protocols.amqp.engine import Engine
 from broker.protocols.amqp.nodes import Nodes
-from broker.protocols.amqp.opening import accept, admit, refuse
+from broker.protocols.amqp.opening import accept, admit, end
 from broker.protocols.amqp.parameters import silence_ms
 from broker.protocols.amqp.peer_session import PeerSession, end_of
 from broker.protocols.amqp.sasl import Sasl
@@ -149,6 +156,8 @@ class AmqpConnection:
             if self._is_lost:
                 return
         self._look()
+        if engine.is_stuck and not self._is_ending:
+            self._close(DECODE_ERROR, "a frame that cannot be decoded")
         self.flush()
 
     def _greet(self, data: bytes) -> bytes:
@@ -199,14 +208,11 @@ class AmqpConnection:
         """Write what the engine has to say, behind this turn."""
         if not self._is_flush_due:
             self._is_flush_due = True
-            self.timers.call_soon(self._flush_due)
-
-    def _flush_due(self) -> None:
-        self._is_flush_due = False
-        self.flush()
+            self.timers.call_soon(self.flush)
 
     def flush(self) -> None:
         """Write what the engine has to say."""
+        self._is_flush_due = False
         engine = self._engine
         if engine is None or self._is_lost or self._is_flushing:
             return
@@ -256,29 +262,14 @@ class AmqpConnection:
 
         Raises:
             AmqpError: it is refused.
+            BrokerError: its user may not connect.
         """
-        connection = event.connection
-        try:
-            self._log_in()
-            admit(self._sessions, self.peer, connection.remote_container, self._user)
-            self.client_id = self._containers.enter(connection)
-        except AmqpError:
-            refuse(connection, self._sessions)
-            raise
+        connection, sasl = event.connection, self._sasl
+        self._user = sasl.user if sasl.is_authenticated else self._authenticate(None, None)
+        admit(self._sessions, self.peer, connection.remote_container, self._user)
+        self.client_id = self._containers.enter(connection)
         accept(connection, self._sessions)
         self._beat()
-
-    def _log_in(self) -> None:
-        """See who it is.
-
-        Raises:
-            AmqpError: it may not connect.
-        """
-        sasl = self._sasl
-        try:
-            self._user = sasl.user if sasl.is_authenticated else self._authenticate(None, None)
-        except BrokerError as error:
-            raise of_attach(error) from error
 
     def _closed(self, event: Event) -> None:
         """The peer closes."""
@@ -296,13 +287,19 @@ class AmqpConnection:
         if engine is None:
             self.peer.close()
             return
-        engine.connection.condition = Condition(condition, text, info)
-        engine.connection.close()
+        left = end(engine.connection, self._sessions, Condition(condition, text, info))
+        if left:
+            self.flush()
+            self.peer.write(left)
+            self.peer.close()
         self.flush_later()
 
     # --- sessions -----------------------------------------------------------------------------
 
     def _session_begun(self, event: Event) -> None:
+        if self.client_id is None:
+            # The engine does not mind; who it is, is not known.
+            raise AmqpError(NOT_ALLOWED, "a session before the connection is open")
         name = f"amqp-{self.connection_id}-{self._session_count}"
         self._session_count += 1
         session = self._sessions.create_session(

@@ -1,26 +1,34 @@
-"""How a connection opens: whether its container may, and what it is told of the broker."""
+"""How a connection opens and closes: whether its container may, and what it is told."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from proton import int32, symbol
+from proton import Data, Described, Endpoint, int32, symbol, ulong
 
-from broker.protocols.amqp.conditions import FORCED, INVALID_FIELD, REDIRECT, AmqpError
+from broker.protocols.amqp.conditions import (
+    DECODE_ERROR,
+    FORCED,
+    INVALID_FIELD,
+    REDIRECT,
+    AmqpError,
+)
 from broker.protocols.amqp.termini import symbols
 from broker.protocols.redirection import RoutingRefusal
 from journal.version import __version__
 
 if TYPE_CHECKING:
-    from proton import Connection
+    from proton import Condition, Connection
 
     from broker.protocols.peer import Peer, Sessions
 
-__all__ = ["Containers", "accept", "admit", "refuse"]
+__all__ = ["Containers", "accept", "admit", "end"]
 
 _SOLE: Final = "sole-connection-for-container"
 _OFFERED: Final = (_SOLE, "DELAYED_DELIVERY", "SHARED-SUBS", "ANONYMOUS-RELAY")
 _FAILED: Final = "amqp:connection-establishment-failed"
+_CLOSE, _ERROR = 0x18, 0x1D
+_FRAME_HEADER_SIZE: Final = 8
 
 
 class Containers:
@@ -62,8 +70,10 @@ def admit(sessions: Sessions, peer: Peer, container: str | None, user: str | Non
         user: who was authenticated.
 
     Raises:
-        AmqpError: another broker does, or none.
+        AmqpError: another broker does, or none; or it has no name.
     """
+    if container is None:
+        raise AmqpError(DECODE_ERROR, "an open without a container-id")
     if not sessions.is_active:
         raise AmqpError(FORCED, "the broker takes no clients now")
     route = sessions.route(peer, container, user)
@@ -78,11 +88,24 @@ def admit(sessions: Sessions, peer: Peer, container: str | None, user: str | Non
     raise AmqpError(REDIRECT, route.text, info)
 
 
-def refuse(connection: Connection, sessions: Sessions) -> None:
-    """Open a connection that is closed at once."""
-    connection.container = sessions.node_id
-    connection.properties = {symbol(_FAILED): True}
-    connection.open()
+def end(connection: Connection, sessions: Sessions, why: Condition) -> bytes:
+    """Close a connection, which is opened first if it is not; give what the engine does not write.
+
+    It closes no connection that the peer has not opened: whose frames it cannot decode, say.
+    """
+    if connection.state & Endpoint.LOCAL_UNINIT:
+        connection.container = sessions.node_id
+        connection.properties = {symbol(_FAILED): True}
+        connection.open()
+    connection.condition = why
+    connection.close()
+    if not connection.state & Endpoint.REMOTE_UNINIT:
+        return b""
+    data = Data()
+    error = Described(ulong(_ERROR), [symbol(why.name), why.description])
+    data.put_object(Described(ulong(_CLOSE), [error]))
+    body = data.encode()
+    return (_FRAME_HEADER_SIZE + len(body)).to_bytes(4, "big") + b"\x02\x00\x00\x00" + body
 
 
 def accept(connection: Connection, sessions: Sessions) -> None:

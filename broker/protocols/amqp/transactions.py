@@ -16,6 +16,7 @@ from proton import Message as EngineMessage
 from broker.errors import BrokerError
 from broker.protocols.amqp.conditions import DECODE_ERROR, AmqpError
 from broker.protocols.amqp.links import OurLink
+from broker.protocols.amqp.termini import symbols, value_of
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -48,12 +49,13 @@ CAPABILITIES: Final = (
 )
 TRANSACTIONAL: Final = 0x34
 ACCEPTED_CODE: Final = 0x24
+_REJECTED: Final = "amqp:rejected:list"
 _DECLARE, _DISCHARGE, _DECLARED = 0x31, 0x32, 0x33
 _SYMBOLS: Final = {
     "amqp:declare:list": _DECLARE,
     "amqp:discharge:list": _DISCHARGE,
     "amqp:accepted:list": ACCEPTED_CODE,
-    "amqp:rejected:list": 0x25,
+    _REJECTED: 0x25,
     "amqp:released:list": 0x26,
     "amqp:modified:list": 0x27,
 }
@@ -244,6 +246,8 @@ class CoordinatorLink(OurLink):
         self._link = link
         self._credits = credits
         self._data = b""
+        outcomes = symbols(value_of(link.remote_source.outcomes))
+        self._knows_rejected = not outcomes or _REJECTED in outcomes
 
     def top_up(self) -> None:
         """Give credit for as many requests as there may be."""
@@ -260,7 +264,7 @@ class CoordinatorLink(OurLink):
         """Do what a message asks for.
 
         Raises:
-            AmqpError: it is larger than any request.
+            AmqpError: it is larger than any request, or is refused to a peer without rejected.
         """
         if delivery.aborted or not delivery.readable:
             return
@@ -274,6 +278,9 @@ class CoordinatorLink(OurLink):
         try:
             self._do(delivery, data)
         except AmqpError as error:
+            if not self._knows_rejected:
+                # Then the detach says it.
+                raise
             delivery.local.condition = Condition(error.condition, error.text)
             self._settle(delivery, Delivery.REJECTED)
         self.top_up()
