@@ -1,7 +1,9 @@
-"""Large AMQP messages: one folder in turn, and the same bytes from Artemis 2.44 and from ours."""
+"""AMQP messages, small and large: one folder in turn, and the same from Artemis and ours."""
+
+import uuid
 
 import pytest
-from proton import Message, symbol
+from proton import Described, Message, byte, symbol, timestamp, ulong
 
 from broker.client.aio import AsyncClient
 from broker.model.bodies import decode_stream, decode_text
@@ -14,12 +16,27 @@ from tests.interop.one_folder import Artemis, ours
 LOGIN = {"user": Artemis.USER, "password": Artemis.PASSWORD}
 DATA = bytes(range(256)) * 1500
 TEXT = "Größe — 𝄞 " * 40_000
-MESSAGES = [
+LARGE = [
     Message(body=DATA, inferred=True, durable=True, id="data", properties={"a": 1}, priority=7),
     Message(body=TEXT, durable=True, id="text", subject="s"),
     Message(body=DATA, durable=True, id="binary", annotations={symbol("x-opt-k"): "v"}),
     Message(body=list(range(60_000)), durable=True, id="list"),
 ]
+SMALL = [
+    Message(body=DATA[:500], inferred=True, durable=True, id="first", priority=7),
+    Message(body=TEXT[:500], durable=True, id=ulong(7), subject="s", properties={"a": 1}),
+    Message(body={"a": 1, "b": "two"}, durable=True, id=uuid.UUID(int=9), reply_to="answers"),
+    Message(body=[1, "two", None], durable=True, id="list", group_id="g", group_sequence=3),
+    Message(body=None, durable=True, id="none", annotations={symbol("x-opt-k"): [1, "v"]}),
+    Message(body="lives", durable=True, id="ttl", ttl=3600, creation_time=1.7e9),
+    Message(
+        body=Described(symbol("of"), "described"),
+        durable=True,
+        id="described",
+        properties={"when": timestamp(5), "real": 0.5, "none": None, "byte": byte(-1)},
+    ),
+]
+KINDS = {"small": SMALL, "large": LARGE}
 
 READ = {
     MessageType.BYTES: bytes,
@@ -36,20 +53,20 @@ def core(port):
     return AsyncClient(f"tcp://127.0.0.1:{port}", **LOGIN)
 
 
-async def send(port, queue):
+async def send(port, queue, messages):
     async with core(port) as client, await client.session() as session:
         await session.create_queue(queue, queue, routing_type=RoutingType.ANYCAST)
     async with amqp(port) as client:
         sender = await client.sender(queue, Capability("queue"))
-        for one in MESSAGES:
+        for one in messages:
             await sender.send(one)
 
 
-async def received(port, queue):
+async def received(port, queue, count):
     found = []
     async with amqp(port) as client:
         receiver = await client.receiver(queue, Capability("queue"))
-        for _ in MESSAGES:
+        for _ in range(count):
             found.append(await receiver.get())
             await receiver.accept()
     return found
@@ -58,15 +75,16 @@ async def received(port, queue):
 def fields(message):
     return (
         *(message.id, message.body, message.properties, message.annotations, message.subject),
-        *(message.durable, message.priority, message.inferred),
+        *(message.durable, message.priority, message.inferred, message.ttl, message.reply_to),
+        *(message.group_id, message.group_sequence, message.creation_time),
     )
 
 
-async def read_as_core(port, queue):
+async def read_as_core(port, queue, count):
     found = []
     async with core(port) as client, await client.session() as session:
         consumer = await session.consumer(queue)
-        for _ in MESSAGES:
+        for _ in range(count):
             one = await consumer.receive(30)
             kind = one.message.type
             # Artemis sends it as one that is not large.
@@ -80,26 +98,23 @@ def large_files(data):
     return sorted(one.name for one in (data / "large-messages").iterdir())
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("first", ["artemis", "ours"])
 @asynchronous
-async def test_what_one_stores_the_other_delivers(folder_owner, first):
-    data = folder_owner.data
+async def test_what_one_stores_the_other_delivers(folder_owner, first, kind):
+    data, messages = folder_owner.data, KINDS[kind]
+    count, sent = len(messages), [fields(one) for one in messages]
     brokers = {"artemis": folder_owner.serving, "ours": lambda: ours(data)}
     (other,) = set(brokers) - {first}
     async with brokers[first]() as port:
-        await send(port, "amqp")
-        await send(port, "core")
-        await send(port, "back")
-    assert len(large_files(data)) == 3 * len(MESSAGES)
+        for queue in ("amqp", "core", "back"):
+            await send(port, queue, messages)
+    assert len(large_files(data)) == (3 * count if kind == "large" else 0)
     async with brokers[other]() as port:
-        assert [fields(one) for one in await received(port, "amqp")] == [
-            fields(one) for one in MESSAGES
-        ]
-        there = await read_as_core(port, "core")
+        assert [fields(one) for one in await received(port, "amqp", count)] == sent
+        there = await read_as_core(port, "core", count)
     async with brokers[first]() as port:
-        await send(port, "same")
-        assert await read_as_core(port, "same") == there
-        assert [fields(one) for one in await received(port, "back")] == [
-            fields(one) for one in MESSAGES
-        ]
+        await send(port, "same", messages)
+        assert await read_as_core(port, "same", count) == there
+        assert [fields(one) for one in await received(port, "back", count)] == sent
     assert large_files(data) == []
