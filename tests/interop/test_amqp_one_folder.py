@@ -29,6 +29,7 @@ SMALL = [
     Message(body=[1, "two", None], durable=True, id="list", group_id="g", group_sequence=3),
     Message(body=None, durable=True, id="none", annotations={symbol("x-opt-k"): [1, "v"]}),
     Message(body="lives", durable=True, id="ttl", ttl=3600, creation_time=1.7e9),
+    # Artemis closes a consumer of Core for the last one: it does not convert a timestamp.
     Message(
         body=Described(symbol("of"), "described"),
         durable=True,
@@ -104,17 +105,19 @@ def large_files(data):
 async def test_what_one_stores_the_other_delivers(folder_owner, first, kind):
     data, messages = folder_owner.data, KINDS[kind]
     count, sent = len(messages), [fields(one) for one in messages]
+    for_core = messages[:-1] if kind == "small" else messages
     brokers = {"artemis": folder_owner.serving, "ours": lambda: ours(data)}
     (other,) = set(brokers) - {first}
     async with brokers[first]() as port:
-        for queue in ("amqp", "core", "back"):
-            await send(port, queue, messages)
+        await send(port, "amqp", messages)
+        await send(port, "core", for_core)
+        await send(port, "back", messages)
     assert len(large_files(data)) == (3 * count if kind == "large" else 0)
     async with brokers[other]() as port:
         assert [fields(one) for one in await received(port, "amqp", count)] == sent
-        there = await read_as_core(port, "core", count)
+        there = await read_as_core(port, "core", len(for_core))
     async with brokers[first]() as port:
-        await send(port, "same", messages)
-        assert await read_as_core(port, "same", count) == there
+        await send(port, "same", for_core)
+        assert await read_as_core(port, "same", len(for_core)) == there
         assert [fields(one) for one in await received(port, "back", count)] == sent
     assert large_files(data) == []

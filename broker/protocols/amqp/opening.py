@@ -104,7 +104,7 @@ def end(connection: Connection, sessions: Sessions, why: Condition) -> bytes:
     data = Data()
     error = Described(ulong(_ERROR), [symbol(why.name), why.description])
     data.put_object(Described(ulong(_CLOSE), [error]))
-    body = data.encode()
+    body: bytes = data.encode()
     return (_FRAME_HEADER_SIZE + len(body)).to_bytes(4, "big") + b"\x02\x00\x00\x00" + body
 
 
