@@ -32,6 +32,7 @@ cdef class Consumer:
     cdef public object on_answered
     cdef public bint is_started
     cdef public bint is_paused
+    cdef public object pause_cause
     cdef public bint is_closed
     cdef public long long acknowledged_count
     cdef public object stream

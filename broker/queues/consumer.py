@@ -17,6 +17,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.queues.consumer_ports import Pause
 from broker.queues.joint_records import record_together
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Consumer:
         can_take: started, with credits left, not paused; each change of these updates it.
         counted_delivery: what a delivery adds to the count of its message; 0 for a bridge, which
             looks at none.
+        pause_cause: why it is paused, while it is.
         delivering: given and not acknowledged, in order.
         on_answered: called when nothing of that is left; None: not called.
         credits: bytes or messages left; below 0 after a message larger than what was left.
@@ -99,6 +101,7 @@ class Consumer:
         # A browser looks whether its session is started or not.
         self.is_started = is_browser
         self.is_paused = False
+        self.pause_cause = Pause.CONNECTION
         self.is_closed = False
         self.acknowledged_count = 0
         self.delivered_count = 0
@@ -132,13 +135,14 @@ class Consumer:
         if not self.is_browser:
             self.is_started = self.can_take = False
 
-    def pause(self) -> None:
-        """The connection cannot be written to for now: take nothing until go_on()."""
+    def pause(self, cause: Pause = Pause.CONNECTION) -> None:
+        """Nothing can be written for it for now, and why: take nothing until go_on()."""
         self.is_paused = True
+        self.pause_cause = cause
         self.can_take = False
 
     def go_on(self) -> None:
-        """The connection can be written to again.
+        """It can be written for again.
 
         All consumers of a connection go on together: their queues deliver once, in the next turn.
         """

@@ -7,6 +7,7 @@ queue ─▶ Consumer ─▶ Sink (the protocol)
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from broker.queues.reference import ReferenceQueue, ReferenceTransaction
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
     from broker.queues.pages import QueuePages
     from broker.queues.reference import Reference
 
-__all__ = ["ConsumerQueue", "ConsumerTransaction", "Sink", "Stream"]
+__all__ = ["ConsumerQueue", "ConsumerTransaction", "Pause", "Sink", "Stream"]
+
+
+class Pause(Enum):
+    """Why a protocol lets a consumer wait that has credits."""
+
+    CONNECTION = "its socket takes no more bytes"
+    LARGE_MESSAGE = "a large message is written first"
+    WINDOW = "its client has as many messages open as it takes"
 
 
 class ConsumerQueue(ReferenceQueue, Protocol):

@@ -21,6 +21,7 @@ from broker.management.reasons.state import (
 )
 from broker.model.message import GROUP_ID
 from broker.printing.describe import xid_base64
+from broker.queues.consumer_ports import Pause
 from broker.queues.refusals import Refusals
 from broker.routing.message_copies import ORIGINAL_ID
 from broker.routing.remote_bindings import STORE_AND_FORWARD
@@ -134,6 +135,7 @@ class _Observation:
         takes = message is None or filter is None or filter.matches(message)
         session = self._sessions.get(consumer)
         origin = None if session is None else session.origin
+        pause = consumer.pause_cause if consumer.is_paused else None
         return ConsumerState(
             name=_name(consumer, session),
             number=consumer.number,
@@ -149,9 +151,10 @@ class _Observation:
             and isinstance(filter, Refusals)
             and filter.has_refused(message),
             is_started=consumer.is_started,
-            is_stalled=consumer.is_paused,
-            is_streaming=consumer.stream is not None,
-            has_credit=consumer.is_unlimited or consumer.credits > 0,
+            is_stalled=pause is Pause.CONNECTION,
+            is_streaming=consumer.stream is not None or pause is Pause.LARGE_MESSAGE,
+            has_credit=pause is not Pause.WINDOW
+            and (consumer.is_unlimited or consumer.credits > 0),
             delivering_count=len(consumer.delivering),
             last_delivered_ms=int(consumer.last_delivered_s * 1000),
             last_acknowledged_ms=int(consumer.last_acknowledged_s * 1000),

@@ -25,6 +25,15 @@ __all__ = ["reasons"]
 
 # Consumers for which an action gives a command each.
 _NAMED_MAX: Final = 3
+# What says how much a client is given ahead, by its protocol.
+_WINDOWS: Final = {
+    "CORE": "consumerWindowSize",
+    "AMQP": "link's credit",
+    "MQTT": "acceptor's defaultMaximumInFlightPublishMessages",
+    "MQTT5": "Receive Maximum",
+    "OPENWIRE": "prefetch",
+    "STOMP": "consumer-window-size",
+}
 
 
 def reasons(queue: QueueState, message: MessageState | None) -> list[Reason]:
@@ -345,7 +354,7 @@ def _without_room(wanting: list[ConsumerState]) -> Iterator[Reason]:
             f" {counted(sum(one.delivering_count for one in without), 'message')}"
             " that it was given",
             "Let the client work on what it has, start more consumers, or raise its "
-            "consumerWindowSize.",
+            f"{_window_of(without[0])}.",
         )
     if stalled:
         yield _stalled(stalled)
@@ -361,6 +370,11 @@ def _without_room(wanting: list[ConsumerState]) -> Iterator[Reason]:
             f"{_named(stopped)} takes it, and its session is stopped",
             "Let the client start its session (JMS: connection.start()).",
         )
+
+
+def _window_of(consumer: ConsumerState) -> str:
+    """Give what says how much a client is given ahead, in words of its protocol."""
+    return _WINDOWS.get(consumer.protocol or "", "window")
 
 
 def _stalled(consumers: list[ConsumerState]) -> Reason:

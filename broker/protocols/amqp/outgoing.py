@@ -27,6 +27,7 @@ from broker.protocols.amqp.transactions import (
     transaction_id,
 )
 from broker.protocols.large_content import unpacked
+from broker.queues.consumer_ports import Pause
 from broker.records.amqp_message import AmqpMessage
 from broker.records.core_to_amqp import body_of, sections_of
 from journal.errors import JournalError
@@ -201,7 +202,7 @@ class OutgoingLink(OurLink):
 
     def _begin_large(self, message: Message, before: int) -> int:
         delivery = EngineDelivery(self._new_delivery(message.message_id))
-        self.consumer.pause()
+        self.consumer.pause(Pause.LARGE_MESSAGE)
         self._stream = LargeDelivery(
             self._connection,
             self._link,
@@ -220,7 +221,9 @@ class OutgoingLink(OurLink):
         self._sent()
         if self.is_closed or self.consumer.is_closed:
             return
-        if not (self._is_congested or self._connection.peer.is_paused):
+        if self._is_congested or self._connection.peer.is_paused:
+            self.consumer.pause()
+        else:
             self.consumer.go_on()
         if self._is_draining:
             self._drain(None)
@@ -363,7 +366,7 @@ class OutgoingLink(OurLink):
 
     def pause(self) -> None:
         """The peer does not read."""
-        self.consumer.pause()
+        self.consumer.pause(Pause.CONNECTION if self._stream is None else Pause.LARGE_MESSAGE)
 
     def go_on(self) -> None:
         """The peer reads again, or its window has opened."""

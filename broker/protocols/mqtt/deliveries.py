@@ -29,6 +29,7 @@ from broker.protocols.mqtt.properties import NO_PROPERTIES, PropertyId
 from broker.protocols.mqtt.reason_codes import FAILURE, ReasonCode
 from broker.protocols.mqtt.session_states import RELEASE_PREFIX
 from broker.protocols.mqtt.topics import topic_of
+from broker.queues.consumer_ports import Pause
 from broker.settings.queue_defaults import QueueRequest
 from journal.errors import JournalError
 
@@ -189,8 +190,7 @@ class Deliveries:
         is_dup = is_left or (delivery_count > 1 and subscribed.share is None)
         if self._state.in_flight >= self._open_max:
             self._is_full = True
-            for consumer in self.subscriptions.consumers():
-                consumer.pause()
+            self._refresh()
         return publish_head(parts, qos, retain, is_dup, packet_id)
 
     def _is_as_for_all(self, subscribed: Subscribed, made: OutgoingMessage) -> bool:
@@ -268,7 +268,7 @@ class Deliveries:
             self._stream = None
             if is_over:
                 self._acknowledge(consumer, message_id)
-            self._go_on_all()
+            self._refresh()
 
         self._stream = BodyStream(
             self._peer,
@@ -279,8 +279,7 @@ class Deliveries:
             is_text=is_text(message),
             is_compressed=message.get(LARGE_COMPRESSED) is True,
         )
-        for one in self.subscriptions.consumers():
-            one.pause()
+        self._refresh()
         # Behind this turn of the queue.
         self._timers.call_soon(self._stream.go_on)
         return body.size
@@ -370,31 +369,38 @@ class Deliveries:
         """The client has room for one more message."""
         if self._is_full and self._state.in_flight < self._open_max:
             self._is_full = False
-            self._go_on_all()
+            self._refresh()
 
     # --- the socket ---------------------------------------------------------------------------
 
     @property
-    def is_paused(self) -> bool:
-        """Whether a consumer that begins now has to wait."""
-        return self._is_full or self._stream is not None or self._peer.is_paused
+    def pause_cause(self) -> Pause | None:
+        """Why a consumer has to wait; None where it has not."""
+        if self._stream is not None:
+            return Pause.LARGE_MESSAGE
+        if self._is_full:
+            return Pause.WINDOW
+        return Pause.CONNECTION if self._peer.is_paused else None
 
     def pause(self) -> None:
         """The peer does not read."""
-        for consumer in self.subscriptions.consumers():
-            consumer.pause()
+        self._refresh()
 
     def go_on(self) -> None:
         """The peer reads again."""
         if self._stream is not None:
             self._stream.go_on()
         else:
-            self._go_on_all()
+            self._refresh()
 
-    def _go_on_all(self) -> None:
-        if not self.is_paused:
-            for consumer in self.subscriptions.consumers():
+    def _refresh(self) -> None:
+        """Let all consumers wait, or go on."""
+        cause = self.pause_cause
+        for consumer in self.subscriptions.consumers():
+            if cause is None:
                 consumer.go_on()
+            else:
+                consumer.pause(cause)
 
     def close(self) -> None:
         """The connection is gone."""

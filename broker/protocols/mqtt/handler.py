@@ -253,8 +253,8 @@ class MqttConnection(Flowing):
 
     def _let_come(self, active: list[Active]) -> None:
         for one in active:
-            if self._deliveries.is_paused:
-                one.consumer.pause()
+            if (cause := self._deliveries.pause_cause) is not None:
+                one.consumer.pause(cause)
             one.begin()
 
     @property

@@ -14,6 +14,7 @@ from broker.model.large_body import LARGE_COMPRESSED
 from broker.protocols.body_stream import BodyStream
 from broker.protocols.large_content import unpacked
 from broker.protocols.stomp.message_frame import body_of, is_text, message_head
+from broker.queues.consumer_ports import Pause
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -167,8 +168,7 @@ class Deliveries:
             is_compressed=message.get(LARGE_COMPRESSED) is True,
             tail=b"\0\n",
         )
-        for consumer in self.subscriptions.consumers():
-            consumer.pause()
+        self._refresh()
         # Behind this turn of the queue.
         self._timers.call_soon(self._stream.go_on)
         return size
@@ -177,31 +177,36 @@ class Deliveries:
         self._stream = None
         if subscription.is_auto:
             self._acknowledge(subscription, message_id)
-        if not self._peer.is_paused:
-            self._go_on_all()
+        self._refresh()
 
     # --- the socket ---------------------------------------------------------------------------
 
     @property
-    def is_paused(self) -> bool:
-        """Whether a consumer that begins now has to wait."""
-        return self._stream is not None or self._peer.is_paused
+    def pause_cause(self) -> Pause | None:
+        """Why a consumer has to wait; None where it has not."""
+        if self._stream is not None:
+            return Pause.LARGE_MESSAGE
+        return Pause.CONNECTION if self._peer.is_paused else None
 
     def pause(self) -> None:
         """The peer does not read."""
-        for consumer in self.subscriptions.consumers():
-            consumer.pause()
+        self._refresh()
 
     def go_on(self) -> None:
         """The peer reads again."""
         if self._stream is not None:
             self._stream.go_on()
         else:
-            self._go_on_all()
+            self._refresh()
 
-    def _go_on_all(self) -> None:
+    def _refresh(self) -> None:
+        """Let all consumers wait, or go on."""
+        cause = self.pause_cause
         for consumer in self.subscriptions.consumers():
-            consumer.go_on()
+            if cause is None:
+                consumer.go_on()
+            else:
+                consumer.pause(cause)
 
     def close(self) -> None:
         """The connection is gone."""

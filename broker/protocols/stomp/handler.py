@@ -368,8 +368,8 @@ class StompConnection(Flowing):
 
     def _subscribe(self, frame: Frame) -> None:
         made = self._subscriptions.subscribe(frame.headers)
-        if self._deliveries.is_paused:
-            made.consumer.pause()
+        if (cause := self._deliveries.pause_cause) is not None:
+            made.consumer.pause(cause)
         self._in_use.context.after(self._subscribed, made, frame.headers.get("receipt"))
 
     def _subscribed(self, error: Exception | None, made: Subscription, receipt: str | None) -> None:
