@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from broker.environment import Clock, Ids
     from broker.notifications import Origin
     from broker.protocols.redirection import Redirection, RoutingRefusal
+    from broker.queues.consumer import Consumer
     from broker.sessions.producer import Producer
     from broker.sessions.session import Session, SessionOptions
 
@@ -308,6 +309,9 @@ class Sessions(Protocol):
         Args:
             cluster_connection: that the acceptor names; empty for none.
         """
+
+    def listen_slow(self, listener: Callable[[Consumer], object]) -> None:
+        """Have consumers told of from now on that are slow, and that the settings do not kill."""
 
     def new_producer(self, address: str | None) -> Producer:
         """Make what counts for a producer of a session; None sends to several addresses."""

@@ -97,6 +97,7 @@ class Clients:
         self.connections: dict[str, Handler] = {}
         # In the order in which they came, as all that is gone through; a set has none.
         self._handlers: dict[Handler, None] = {}
+        self._slow_listeners: list[Callable[[Consumer], object]] = []
         self.session_count_total = self.connection_count_total = 0
         self._lifecycle = lifecycle
         self.clock = clock
@@ -316,6 +317,15 @@ class Clients:
             for session in self.sessions.values()
             for consumer in session.consumers.values()
         }
+
+    def listen_slow(self, listener: Callable[[Consumer], object]) -> None:
+        """Have slow consumers told of from now on that are not killed."""
+        self._slow_listeners.append(listener)
+
+    def tell_slow(self, consumer: Consumer) -> None:
+        """Let protocols tell their clients that a consumer is slow."""
+        for listener in self._slow_listeners:
+            listener(consumer)
 
     def kill(self, owner: Subject) -> None:
         """End the connection of a session with a slow consumer."""

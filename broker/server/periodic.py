@@ -82,7 +82,12 @@ class Periodic:
         timers.every(options.message_expiry_scan_period, expiry.scan)
         timers.every(options.address_queue_scan_period, addresses.scan)
         self._slow = SlowConsumers(
-            clock_ms, all_addresses.queues, parts.notifications, clients.owners, clients.kill
+            clock_ms,
+            all_addresses.queues,
+            parts.notifications,
+            clients.owners,
+            clients.kill,
+            clients.tell_slow,
         )
         timers.every(_SLOW_CONSUMER_SCAN_MS, self._look_for_slow_consumers)
         timers.every(options.transaction_timeout_scan_period, lambda: transactions.reap(context))

@@ -46,6 +46,7 @@ class SlowConsumers:
         notifications: who tells of slow ones.
         owners: gives whose each consumer is.
         kill: ends the connection of a client, and tells it why.
+        tell: has protocols tell of one that is not killed.
     """
 
     def __init__(
@@ -55,12 +56,14 @@ class SlowConsumers:
         notifications: Notifications,
         owners: Callable[[], Mapping[Consumer, Subject]],
         kill: Callable[[Subject], object],
+        tell: Callable[[Consumer], object],
     ) -> None:
         self._clock_ms = clock_ms
         self._queues = queues
         self._notifications = notifications
         self._owners = owners
         self._kill = kill
+        self._tell = tell
         self._seen: dict[Queue, _Seen] = {}
 
     def look(self) -> None:
@@ -118,3 +121,4 @@ class SlowConsumers:
             self._kill(owner)
         else:
             self._notifications.consumer(NotificationType.CONSUMER_SLOW, consumer, owner)
+            self._tell(consumer)

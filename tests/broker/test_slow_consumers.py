@@ -23,6 +23,7 @@ class Watched(ManagedBench):
         self.set("q", **settings)
         self.queue("q")
         self.killed = []
+        self.slow_ones = []
         self.slow = SlowConsumers(
             self.clock_ms,
             self.addresses.queues,
@@ -33,6 +34,7 @@ class Watched(ManagedBench):
                 for consumer in session.consumers.values()
             },
             lambda session: self.killed.append(session.name),
+            self.slow_ones.append,
         )
         self.queue("told", "activemq.notifications", is_durable=False)
         self.slow.look()
@@ -70,6 +72,7 @@ def test_one_that_is_slow_is_told_of_again_and_again():
     assert (told.get("_AMQ_Address"), told.get("_AMQ_ConsumerName")) == ("q", 0)
     assert told.get("_AMQ_SessionName") == consumer.session.name
     assert bench.killed == []
+    assert bench.slow_ones == [consumer.consumer] * 2
 
 
 def test_one_that_is_slow_is_killed_if_so_wanted():

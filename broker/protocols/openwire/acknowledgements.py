@@ -50,7 +50,7 @@ def acknowledge(ack: MessageAck, consumer: OpenWireConsumer, transactions: Trans
     part = consumer.part_of(ack.destination, last)
     numbers = None if part is None else part.range(ack.first_message_id, last)
     transaction = None
-    if ack.transaction_id is not None and kind in (STANDARD, INDIVIDUAL, UNMATCHED):
+    if ack.transaction_id is not None and kind != EXPIRED:
         transaction = transactions.find(ack.transaction_id)
     if part is None or numbers is None or part.consumer.is_closed:
         return
@@ -59,10 +59,11 @@ def acknowledge(ack: MessageAck, consumer: OpenWireConsumer, transactions: Trans
             del part.open[number]
         consumer.settled(len(numbers))
     elif transaction is not None:
+        properties = _cause(ack.poison_cause) if kind == POISON else None
         for number in numbers:
-            transaction.keep(part, number)
+            transaction.keep(part, number, properties)
     elif kind == POISON:
-        _reject(part, numbers, ack.poison_cause)
+        _reject(part, numbers, _cause(ack.poison_cause))
     elif kind == EXPIRED:
         _expire(part, numbers)
     else:
@@ -89,16 +90,17 @@ def _end(part: Part, numbers: list[int]) -> None:
     part.owner.settled(len(numbers))
 
 
-def _reject(part: Part, numbers: list[int], cause: Throwable | None) -> None:
-    owner = part.owner
-    properties = []
-    if cause is not None:
-        text = f"{cause.class_name}: {cause.message}" if cause.message else f"{cause.class_name}"
-        properties.append(Property(DLQ_CAUSE, PropertyType.STRING, text[:_CAUSE_SIZE_MAX]))
-    message_ids = [part.open[number].message_id for number in numbers]
-    owner.session.settlement.reject(
-        part.consumer.consumer_id, message_ids, _nothing, properties=properties
-    )
+def _cause(cause: Throwable | None) -> list[Property]:
+    """Give the properties of dead letters that say why."""
+    if cause is None:
+        return []
+    text = f"{cause.class_name}: {cause.message}" if cause.message else f"{cause.class_name}"
+    return [Property(DLQ_CAUSE, PropertyType.STRING, text[:_CAUSE_SIZE_MAX])]
+
+
+def _reject(part: Part, numbers: list[int], properties: list[Property]) -> None:
+    for number in numbers:
+        part.reject(part.open[number], properties, _nothing)
     _end(part, numbers)
 
 

@@ -6,7 +6,7 @@ next ones. Other protocols and other brokers do not get them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from broker.model.address import Matcher
 from broker.model.properties import Property, PropertyType
@@ -14,6 +14,7 @@ from broker.protocols.openwire import commands as c
 from broker.protocols.openwire.destinations import ADVISORY_PREFIX, is_advisory, is_queue, parts_of
 from broker.protocols.openwire.identifiers import MessageId, ProducerId
 from broker.protocols.openwire.primitives import write_map
+from broker.protocols.openwire.property_names import CLIENT_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from broker.environment import Clock
     from broker.protocols.openwire.fields import DataType
 
-__all__ = ["Advisories", "AdvisoryConsumer", "wants_advisories"]
+__all__ = ["Advisories", "AdvisoryConsumer", "AdvisorySource", "wants_advisories"]
 
 _TYPE: Final = "Advisory"
 _TEMPORARY: Final = f"{ADVISORY_PREFIX}Temp"
+_CONSUMER_ID: Final = "consumerId"
 
 
 class AdvisedConnection(Protocol):
@@ -32,6 +34,22 @@ class AdvisedConnection(Protocol):
 
     def send(self, command: c.MessageDispatch) -> None:
         """Write a command."""
+
+
+class AdvisorySource(NamedTuple):
+    """On whose connection something happened.
+
+    Attributes:
+        connection_id: as the client named it.
+        broker_id: node id of the broker.
+        broker_name: as its acceptor is told to say.
+        broker_url: where the client has connected.
+    """
+
+    connection_id: str
+    broker_id: str
+    broker_name: str
+    broker_url: str
 
 
 def wants_advisories(info: c.ConsumerInfo) -> bool:
@@ -70,34 +88,27 @@ class Advisories:
 
     Args:
         clock: gives messages their time.
-        broker_id: of the broker.
-        broker_name: likewise.
     """
 
-    def __init__(self, clock: Clock, broker_id: str, broker_name: str) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._producer_id = ProducerId(f"ID:{broker_id}-advisory", 0, 0)
-        self._properties = [
-            Property("originBrokerId", PropertyType.STRING, broker_id),
-            Property("originBrokerName", PropertyType.STRING, broker_name),
-        ]
         self._sequence = 0
         self._matches = Matcher().matches
         self._consumers: list[AdvisoryConsumer] = []
-        self._temporary: dict[c.ActiveMQDestination, c.DestinationInfo] = {}
+        self._temporary: dict[c.ActiveMQDestination, tuple[c.DestinationInfo, AdvisorySource]] = {}
 
     def add(self, consumer: AdvisoryConsumer) -> None:
         """Tell a consumer from now on, and at once of temporary destinations that there are."""
         self._consumers.append(consumer)
-        for info in list(self._temporary.values()):
-            self._tell(_topic_of(info.destination), info, [consumer])
+        for info, source in list(self._temporary.values()):
+            self._tell(_topic_of(info.destination), info, source, [consumer])
 
     def remove(self, consumers: Iterable[AdvisoryConsumer]) -> None:
         """Tell them no more."""
         for one in consumers:
             self._consumers.remove(one)
 
-    def connection(self, info: c.ConnectionInfo) -> None:
+    def connection(self, info: c.ConnectionInfo, source: AdvisorySource) -> None:
         """Tell of a new connection."""
         shown = c.ConnectionInfo(
             connection_id=info.connection_id,
@@ -109,36 +120,70 @@ class Advisories:
             fault_tolerant=info.fault_tolerant,
             client_ip=info.client_ip,
         )
-        self._tell(f"{ADVISORY_PREFIX}Connection", shown, self._consumers)
+        self._tell(f"{ADVISORY_PREFIX}Connection", shown, source, self._consumers)
 
-    def destination(self, info: c.DestinationInfo) -> None:
+    def destination(self, info: c.DestinationInfo, source: AdvisorySource) -> None:
         """Tell of a destination that was made or removed."""
         destination = info.destination
         topic = _topic_of(destination)
         if destination is not None and topic.startswith(_TEMPORARY):
             if info.operation_type == 0:
-                self._temporary[destination] = info
+                self._temporary[destination] = info, source
             else:
                 self._temporary.pop(destination, None)
-        self._tell(topic, info, self._consumers)
+        self._tell(topic, info, source, self._consumers)
 
-    def _tell(self, topic: str, data: DataType, consumers: Iterable[AdvisoryConsumer]) -> None:
-        for one in list(consumers):
-            if one.credits <= 0 or not any(self._matches(name, topic) for name in one.patterns):
-                continue
+    def slow(
+        self, info: c.ConsumerInfo, destination: c.ActiveMQDestination, source: AdvisorySource
+    ) -> None:
+        """Tell of a consumer that is slow.
+
+        Args:
+            info: of the consumer.
+            destination: that it consumes, or a part of that.
+            source: its connection.
+        """
+        kind = _topic_of(destination).removeprefix(ADVISORY_PREFIX)
+        topic = f"{ADVISORY_PREFIX}SlowConsumer.{kind}.{destination.physical_name}"
+        more = [Property(_CONSUMER_ID, PropertyType.STRING, str(info.consumer_id))]
+        self._tell(topic, info, source, self._consumers, more)
+
+    def _tell(
+        self,
+        topic: str,
+        data: DataType,
+        source: AdvisorySource,
+        consumers: Iterable[AdvisoryConsumer],
+        more: Iterable[Property] = (),
+    ) -> None:
+        wanting = [
+            one
+            for one in consumers
+            if one.credits > 0 and any(self._matches(name, topic) for name in one.patterns)
+        ]
+        if not wanting:
+            return
+        producer_id = ProducerId(f"ID:{source.broker_id}-advisory", 0, 0)
+        texts = {
+            CLIENT_ID: source.connection_id,
+            "originBrokerId": source.broker_id,
+            "originBrokerName": source.broker_name,
+            "originBrokerURL": source.broker_url,
+        }
+        properties = [Property(name, PropertyType.STRING, text) for name, text in texts.items()]
+        marshalled = write_map([*properties, *more])
+        for one in wanting:
             one.credits -= 1
             self._sequence += 1
             destination = c.ActiveMQTopic(topic)
             message = c.ActiveMQMessage(
-                producer_id=self._producer_id,
+                producer_id=producer_id,
                 destination=destination,
-                message_id=MessageId(
-                    producer_id=self._producer_id, producer_sequence_id=self._sequence
-                ),
+                message_id=MessageId(producer_id=producer_id, producer_sequence_id=self._sequence),
                 priority=4,
                 timestamp=self._clock.now_ms(),
                 type=_TYPE,
-                marshalled_properties=write_map(self._properties),
+                marshalled_properties=marshalled,
                 data_structure=data,
                 target_consumer_id=one.info.consumer_id,
             )

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.protocols.openwire import commands as c
 from broker.protocols.openwire.acknowledgements import acknowledge
-from broker.protocols.openwire.advisories import AdvisoryConsumer, wants_advisories
+from broker.protocols.openwire.advisories import (
+    AdvisoryConsumer,
+    AdvisorySource,
+    wants_advisories,
+)
 from broker.protocols.openwire.consumer_work import ConsumerWork
 from broker.protocols.openwire.consumers import durable_queue
 from broker.protocols.openwire.destinations import Destinations, is_temporary, parts_of
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from broker.protocols.openwire.advisories import Advisories
     from broker.protocols.openwire.fields import DataType
     from broker.protocols.peer import Sessions
+    from broker.queues.consumer import Consumer
     from broker.sessions.session import Session
 
 __all__ = ["ClientWork", "WorkingConnection"]
@@ -68,6 +73,7 @@ class WorkingConnection(Protocol):
     client_id: str | None
     user: str | None
     remote: str
+    name: str
     is_fault_tolerant: bool
 
     @property
@@ -119,6 +125,7 @@ class ClientWork:
 
     Attributes:
         session: of the connection, for what belongs to none of the client's.
+        source: what advisories say of the connection.
         client_id: of the client.
         is_fault_tolerant: it comes back, and sends again what was not answered.
 
@@ -141,6 +148,7 @@ class ClientWork:
         "client_id",
         "is_fault_tolerant",
         "session",
+        "source",
     )
 
     def __init__(self, connection: WorkingConnection, info: c.ConnectionInfo) -> None:
@@ -148,6 +156,12 @@ class ClientWork:
         self.client_id = connection.client_id
         self.is_fault_tolerant = connection.is_fault_tolerant
         self._info = info
+        self.source = AdvisorySource(
+            str(info.connection_id),
+            connection.sessions.node_id,
+            connection.name,
+            f"tcp://{connection.origin.local}",
+        )
         self._temporary: set[str] = set()
         self._temporary_destinations: dict[c.ActiveMQDestination, c.DestinationInfo] = {}
         self.session = self._new_session(str(info.connection_id))
@@ -265,7 +279,7 @@ class ClientWork:
                         # Whether the user may send there.
                         session.create_sender(target.name, target.routing_type)
                     if self._destinations.prepare(one, target):
-                        self._tell_made(one)
+                        self._tell(one, is_made=True)
             self._producers[id] = command
         self._connection.answer(command, session)
 
@@ -275,13 +289,11 @@ class ClientWork:
             raise OpenWireError("a consumer without an id or a destination")
         session = self._session(id.session_id, "add a consumer", id)
         if wants_advisories(command):
+            self._connection.answer(command, None)
             if id not in self._advised:
                 made = self._advised[id] = AdvisoryConsumer(command, self._connection)
-                self._connection.answer(command, None)
                 if self._connection.parameters["supportAdvisory"]:
                     self._connection.protocol.advisories.add(made)
-                return
-            self._connection.answer(command, None)
             return
         self._consumers.add(command, session)
 
@@ -400,13 +412,10 @@ class ClientWork:
             target = self._destinations.target(one)
             if command.operation_type == 0:
                 if self._destinations.prepare(one, target):
-                    self._tell_made(one)
+                    self._tell(one, is_made=True)
             elif self._destinations.remove(one, target):
                 self._tell(one, is_made=False)
         self._connection.answer(command, self.session)
-
-    def _tell_made(self, destination: c.ActiveMQDestination) -> None:
-        self._tell(destination, is_made=True)
 
     def _tell(self, destination: c.ActiveMQDestination, *, is_made: bool) -> None:
         info = c.DestinationInfo(
@@ -420,7 +429,14 @@ class ClientWork:
             else:
                 self._temporary_destinations.pop(destination, None)
         if self._connection.parameters["supportAdvisory"]:
-            self._connection.protocol.advisories.destination(info)
+            self._connection.protocol.advisories.destination(info, self.source)
+
+    def slow(self, consumer: Consumer) -> None:
+        """Tell of a consumer that is slow, if it is one of these."""
+        part = self._consumers.part_of(consumer)
+        if part is not None and self._connection.parameters["supportAdvisory"]:
+            advisories = self._connection.protocol.advisories
+            advisories.slow(part.owner.info, part.destination, self.source)
 
     def _remove_subscription(self, command: c.RemoveSubscriptionInfo) -> None:
         name = command.subscription_name

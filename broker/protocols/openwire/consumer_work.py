@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from broker.protocols.openwire.identifiers import ConsumerId
     from broker.protocols.openwire.transactions import Transactions
     from broker.protocols.peer import Sessions
+    from broker.queues.consumer import Consumer
     from broker.sessions.session import Session
 
 __all__ = ["ConsumerWork"]
@@ -104,6 +105,11 @@ class ConsumerWork:
         """Give a consumer; None where it has ended."""
         return self._by_id.get(id)
 
+    def part_of(self, consumer: Consumer) -> Part | None:
+        """Give the part that a consumer of Core is of; None of another connection."""
+        parts = (part for one in self._by_id.values() for part in one.parts)
+        return next((part for part in parts if part.consumer is consumer), None)
+
     # --- for deliveries -----------------------------------------------------------------------
 
     def send(self, command: DataType) -> None:
@@ -155,9 +161,12 @@ class ConsumerWork:
         self, consumer: OpenWireConsumer, destination: c.ActiveMQDestination, text: str | None
     ) -> None:
         virtual = self._virtual.queue_of(destination)
-        target = self._destinations.target(destination, is_consumer=True)
-        if virtual is not None:
-            target = virtual
+        queue_filter = None
+        if virtual is None:
+            target = self._destinations.target(destination, is_consumer=True)
+        else:
+            target = virtual.target
+            queue_filter = text if virtual.is_selector_aware else None
         part = Part(consumer, destination, target)
         self._number += 1
         create_part(
@@ -167,6 +176,7 @@ class ConsumerWork:
             self._destinations,
             client_id=self._client_id_of(consumer.info),
             filter_text=text,
+            queue_filter=queue_filter,
             ids=self._sessions.ids,
         )
         if self._is_paused:

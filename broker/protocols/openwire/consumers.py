@@ -21,13 +21,17 @@ from broker.protocols.openwire.errors import OpenWireError
 from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from broker.environment import Ids
+    from broker.model.properties import Property
     from broker.protocols.openwire.commands import ConsumerInfo
     from broker.protocols.openwire.destinations import Destinations, Target
     from broker.protocols.openwire.identifiers import MessageId
     from broker.queues.consumer import Consumer
     from broker.queues.consumer_ports import Sink
     from broker.sessions.session import Session
+    from broker.storage.context import After
 
 __all__ = ["Delivery", "OpenWireConsumer", "Part", "create_part", "durable_queue"]
 
@@ -108,6 +112,32 @@ class Part:
             # Mostly a single one, of as many as a window has.
             return [number for number in range(start, end + 1) if number in self.open]
         return [number for number in self.open if start <= number <= end]
+
+    def reject(
+        self,
+        delivery: Delivery,
+        properties: Collection[Property],
+        done: After,
+        *arguments: object,
+    ) -> None:
+        """Move a message to the dead letter address; `done(error, *arguments)` once it is durable.
+
+        Args:
+            delivery: of the message.
+            properties: that it gets.
+            done: called when that is durable.
+            *arguments: for `done`.
+
+        Raises:
+            BrokerError: the consumer does not have it any more.
+        """
+        self.owner.session.settlement.reject(
+            self.consumer.consumer_id,
+            (delivery.message_id,),
+            done,
+            *arguments,
+            properties=properties,
+        )
 
     def destination_of(self, address: str) -> ActiveMQDestination:
         """Give the destination of a message, as the client sees it."""
@@ -206,6 +236,7 @@ def create_part(
     *,
     client_id: str | None,
     filter_text: str | None,
+    queue_filter: str | None,
     ids: Ids,
 ) -> None:
     """Begin to consume for a part; nothing comes before it has credits.
@@ -217,6 +248,7 @@ def create_part(
         destinations: of the connection.
         client_id: of the connection.
         filter_text: the selector, in Core's words.
+        queue_filter: of a queue that is made because it is missing.
         ids: name temporary queues.
 
     Raises:
@@ -228,7 +260,7 @@ def create_part(
     queue, wanted = target.queue or target.address, filter_text
     is_topic = target.routing_type is RoutingType.MULTICAST and target.queue is None
     if not info.browser or is_topic or not is_temporary(part.destination):
-        destinations.prepare(part.destination, target)
+        destinations.prepare(part.destination, target, queue_filter)
     if is_topic:
         if info.subscription_name is None:
             queue = str(ids.random_uuid())

@@ -188,8 +188,15 @@ class Destinations:
         kind = RoutingType.ANYCAST if is_queue(destination) else RoutingType.MULTICAST
         return Target(name, address, queue, kind)
 
-    def prepare(self, destination: ActiveMQDestination, target: Target) -> bool:
+    def prepare(
+        self, destination: ActiveMQDestination, target: Target, filter: str | None = None
+    ) -> bool:
         """Make what is missing; whether an address or queue was made.
+
+        Args:
+            destination: of the client.
+            target: what it means.
+            filter: of a queue that is made.
 
         Raises:
             OpenWireError: it is not there and may not be made.
@@ -202,7 +209,7 @@ class Destinations:
                 return False
         else:
             self._known.clear()
-        has_made = self._make(destination, target)
+        has_made = self._make(destination, target, filter)
         # Making it may have changed that.
         if self._known_version != administration.version or len(self._known) >= _KNOWN_MAX:
             self._known.clear()
@@ -210,7 +217,7 @@ class Destinations:
         self._known[key] = None
         return has_made
 
-    def _make(self, destination: ActiveMQDestination, target: Target) -> bool:
+    def _make(self, destination: ActiveMQDestination, target: Target, filter: str | None) -> bool:
         administration = self._administration
         name, kind = target.address, target.routing_type
         query = administration.query_address(name)
@@ -239,6 +246,7 @@ class Destinations:
             QueueRequest(
                 name=queue,
                 address=name,
+                filter=filter,
                 routing_type=kind,
                 is_durable=not is_own,
                 is_temporary=is_own,

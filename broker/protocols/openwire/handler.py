@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from broker.protocols.openwire.fields import DataType
     from broker.protocols.openwire.protocol import OpenWireProtocol
     from broker.protocols.peer import Peer, Sessions
+    from broker.queues.consumer import Consumer
     from broker.sessions.session import Session
 
 __all__ = ["OpenWireConnection"]
@@ -333,7 +334,12 @@ class OpenWireConnection(Flowing):
         self._reader.max_size = self.parameters["maxFrameSize"]
         self._inactivity.known()
         if self.parameters["supportAdvisory"]:
-            self.protocol.advisories.connection(info)
+            self.protocol.advisories.connection(info, self._work.source)
+        if self.parameters["updateClusterClients"] and info.manageable:
+            rebalances = self.parameters["rebalanceClusterClients"]
+            self.protocol.cluster.add(
+                self, rebalances=rebalances, comes_back=info.failover_reconnect
+            )
         self.answer(info, None)
 
     def _is_served_here(self, info: c.ConnectionInfo) -> bool:
@@ -362,8 +368,7 @@ class OpenWireConnection(Flowing):
         work, self._work, self._flow.deliveries = self._work, None, None
         if work is not None:
             work.close(has_failed=False, last_delivered=command.last_delivered_sequence_id)
-        if self.client_id is not None:
-            self.protocol.leave(self.client_id, self)
+        self._forget()
         if work is not None:
             self.answer(command, work.session)
 
@@ -391,8 +396,17 @@ class OpenWireConnection(Flowing):
         work, self._work, self._flow.deliveries = self._work, None, None
         if work is not None:
             work.close(has_failed=True, last_delivered=None)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.protocol.cluster.remove(self)
         if self.client_id is not None:
             self.protocol.leave(self.client_id, self)
+
+    def slow(self, consumer: Consumer) -> None:
+        """Tell of a consumer that is slow, if it is one of this client's."""
+        if self._work is not None:
+            self._work.slow(consumer)
 
     def _keep_alive(self) -> None:
         self.send(c.KeepAliveInfo())

@@ -35,8 +35,8 @@ PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
     "supportAdvisory": AcceptorParameter(
         BOOLEAN,
         True,
-        "Tell consumers of ActiveMQ.Advisory topics of connections, and of destinations that are "
-        "made and removed.",
+        "Tell consumers of ActiveMQ.Advisory topics of connections, of destinations that are made "
+        "and removed, and of slow consumers.",
     ),
     "suppressInternalManagementObjects": AcceptorParameter(BOOLEAN, True, _UNUSED),
     "maxInactivityDuration": AcceptorParameter(
@@ -61,7 +61,8 @@ PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
         _FILTERS,
         (),
         "Filters and numbers, by commas, such as Consumer.*.%3E%3B2: queues of these names are "
-        "those of the address behind so many words.",
+        "those of the address behind so many words. With %3BselectorAware=true behind the number "
+        "a selector is the queue's.",
     ),
     "virtualTopicConsumerLruCacheMax": AcceptorParameter(at_least(INT, 0), 10_000, _UNUSED),
     "brokerName": AcceptorParameter(TEXT, "localhost", "What clients are told."),
@@ -73,7 +74,13 @@ PARAMETERS: Final[Mapping[str, AcceptorParameter]] = {
     "openwireMaxPacketChunkSize": AcceptorParameter(INT, 102_400, _UNUSED),
     "openWireDestinationCacheSize": AcceptorParameter(power_of_two(INT), 16, _UNUSED),
     "actorThresholdBytes": AcceptorParameter(INT, -1, _UNUSED),
-    "rebalanceClusterClients": AcceptorParameter(BOOLEAN, False, _UNUSED),
-    "updateClusterClients": AcceptorParameter(BOOLEAN, False, _UNUSED),
+    "rebalanceClusterClients": AcceptorParameter(
+        BOOLEAN,
+        False,
+        "With updateClusterClients: clients that are told of a change connect to another one.",
+    ),
+    "updateClusterClients": AcceptorParameter(
+        BOOLEAN, False, "Tell clients of the cluster's brokers, at the login and at each change."
+    ),
     "updateClusterClientsOnRemove": AcceptorParameter(BOOLEAN, False, _UNUSED),
 }

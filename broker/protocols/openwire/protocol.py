@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker.protocols.openwire.advisories import Advisories
+from broker.protocols.openwire.cluster_clients import ClusterClients
 from broker.protocols.openwire.errors import INVALID_CLIENT_ID, OpenWireError
 from broker.protocols.openwire.handler import OpenWireConnection
 
@@ -12,10 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.protocols.peer import Peer, Sessions
+    from broker.queues.consumer import Consumer
 
 __all__ = ["OpenWireProtocol"]
-
-_NAME: str = "localhost"
 
 
 class OpenWireProtocol:
@@ -26,12 +26,15 @@ class OpenWireProtocol:
 
     Attributes:
         advisories: of the broker.
+        cluster: clients that are told of its members.
     """
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._clients: dict[str, OpenWireConnection] = {}
-        self.advisories = Advisories(sessions.clock, sessions.node_id, _NAME)
+        self.advisories = Advisories(sessions.clock)
+        self.cluster = ClusterClients(sessions)
+        sessions.listen_slow(self._slow)
 
     def connect(self, peer: Peer, parameters: Mapping[str, Any]) -> OpenWireConnection:
         """Take a connection whose first bytes were OpenWire's."""
@@ -66,6 +69,10 @@ class OpenWireProtocol:
                 )
             other.taken_over()
         self._clients[client_id] = connection
+
+    def _slow(self, consumer: Consumer) -> None:
+        for connection in list(self._clients.values()):
+            connection.slow(consumer)
 
     def leave(self, client_id: str, connection: OpenWireConnection) -> None:
         """A connection is gone, or its client."""

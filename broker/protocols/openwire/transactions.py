@@ -5,12 +5,13 @@
 
 A client of Classic gives what it rolls back to its listeners again by itself. So an acknowledgement
 is recorded when its transaction is prepared or committed, or its consumer ends: until then the
-message is with the consumer, whichever way it is decided.
+message is with the consumer, whichever way it is decided. What is poison becomes a dead letter
+behind the commit.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.errors import BrokerError
 from broker.model.xid import Xid
@@ -20,6 +21,9 @@ from broker.transactions.xa import XaCode, XaError
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from broker.model.properties import Property
     from broker.protocols.openwire.consumers import Delivery, Part
     from broker.protocols.openwire.identifiers import TransactionId
     from broker.sessions.session import Session
@@ -33,42 +37,68 @@ _OPEN_MAX: Final = 10_000
 _XA_EXCEPTION: Final = "javax.transaction.xa.XAException"
 
 
+class _Kept(NamedTuple):
+    """An acknowledgement that is not recorded yet.
+
+    Attributes:
+        part: of the consumer.
+        number: of the delivery there.
+        poison: properties of a dead letter; None of a message that was consumed.
+    """
+
+    part: Part
+    number: int
+    poison: Collection[Property] | None
+
+
 class OpenTransaction:
     """One that has begun.
 
     Attributes:
         tx: of the session's API.
-        kept: acknowledgements that are not recorded yet: their part, and number there.
+        kept: acknowledgements that are not recorded yet.
     """
 
     __slots__ = ("kept", "tx")
 
     def __init__(self, tx: Transaction) -> None:
         self.tx = tx
-        self.kept: list[tuple[Part, int]] = []
+        self.kept: list[_Kept] = []
 
-    def keep(self, part: Part, number: int) -> None:
-        """Acknowledge a delivery when it ends."""
+    def keep(self, part: Part, number: int, poison: Collection[Property] | None) -> None:
+        """Acknowledge a delivery when it ends; or, with `poison`, let it be a dead letter then."""
         part.deferred[number] = part.open.pop(number)
-        self.kept.append((part, number))
+        self.kept.append(_Kept(part, number, poison))
 
     def record(self, of: Part | None = None) -> None:
-        """Record acknowledgements, all or those of one part.
+        """Record acknowledgements, all or those of one part; not of what is to be a dead letter.
 
         Raises:
             BrokerError: one is refused: the transaction can only be rolled back.
         """
         kept, self.kept = self.kept, []
         counts: dict[Part, int] = {}
-        for part, number in kept:
-            if of is not None and part is not of:
-                self.kept.append((part, number))
+        for one in kept:
+            part = one.part
+            if one.poison is not None or (of is not None and part is not of):
+                self.kept.append(one)
                 continue
-            delivery = part.deferred.pop(number)
+            delivery = part.deferred.pop(one.number)
             self._acknowledge(part, delivery)
             counts[part] = counts.get(part, 0) + 1
         for part, count in counts.items():
             part.owner.settled(count)
+
+    def reject(self, session: Session) -> Session:
+        """Move what is poison, behind a commit by `session`; the session to wait for that by."""
+        kept, self.kept = self.kept, []
+        for part, number, poison in kept:
+            delivery = part.deferred.pop(number)
+            if not part.consumer.is_closed:
+                part.reject(delivery, poison or (), _nothing)
+                part.owner.settled(1)
+                session = part.owner.session
+        return session
 
     def _acknowledge(self, part: Part, delivery: Delivery) -> None:
         consumer = part.consumer
@@ -78,11 +108,14 @@ class OpenTransaction:
         with session.transactions.within(self.tx):
             session.accept_acknowledgement(consumer.consumer_id, delivery.message_id, True)
 
-    def give_back(self) -> None:
-        """Rolled back: what it had acknowledged is with its consumers, in order."""
+    def give_back(self, of: Part | None = None) -> None:
+        """What is kept, all or of one part, is with its consumers again, in order."""
         kept, self.kept = self.kept, []
-        for part in {one for one, _ in kept}:
-            numbers = [number for one, number in kept if one is part]
+        if of is not None:
+            self.kept = [one for one in kept if one.part is not of]
+            kept = [one for one in kept if one.part is of]
+        for part in {one.part for one in kept}:
+            numbers = [one.number for one in kept if one.part is part]
             part.open |= {number: part.deferred.pop(number) for number in numbers}
             part.open = dict(sorted(part.open.items()))
             part.seen.update(numbers)
@@ -159,17 +192,25 @@ class Transactions:
             BrokerError: something of it was refused: it is rolled back.
         """
         if isinstance(id, XATransactionId):
-            found = self._open.get(id)
-            if found is not None:
-                found.record()
-            self._session.xa.commit(_xid(id), one_phase, done, *arguments)
+            branch = self._open.get(id)
+            if branch is not None:
+                branch.record()
+            if branch is None or not branch.kept:
+                self._session.xa.commit(_xid(id), one_phase, done, *arguments)
+            else:
+                self._session.xa.commit(_xid(id), one_phase, _nothing)
+                branch.reject(self._session).context.then(done, arguments)
             self._open.pop(id, None)
             return
         found = self.find(id)
         del self._open[id]
         try:
             found.record()
-            self._session.transactions.end(found.tx, done, *arguments)
+            if not found.kept:
+                self._session.transactions.end(found.tx, done, *arguments)
+            else:
+                self._session.transactions.end(found.tx, _nothing)
+                found.reject(self._session).context.then(done, arguments)
         except (BrokerError, JournalError):
             # What was recorded of it goes back to its queues: the client has it no more.
             found.give_back()
@@ -214,6 +255,7 @@ class Transactions:
         if part.deferred:
             for one in self._open.values():
                 one.record(part)
+                one.give_back(part)
 
     def close(self) -> None:
         """The connection ends: all that is not prepared is rolled back."""
@@ -243,4 +285,4 @@ def xa_error(error: XaError) -> OpenWireError:
 
 
 def _nothing(error: Exception | None) -> None:
-    """The connection is gone."""
+    """The connection is gone, or what follows is waited for."""

@@ -279,3 +279,68 @@ async def test_a_virtual_topic_s_consumers_have_queues_of_its_address():
         got = [await client.message() for _ in range(2)]
 
         assert [text_of(one) for one in got] == ["v", "v"]
+
+
+@asynchronous
+async def test_a_selector_is_the_queue_s_where_virtual_topics_are_aware_of_it():
+    for option, left in (("", 2), ("%3BselectorAware=false", 2), ("%3BselectorAware=true", 1)):
+        parameters = {"virtualTopicConsumerWildcards": f"Consumer.*.%3E%3B2{option}"}
+        async with serving(parameters=parameters) as broker, OpenWire.of(broker) as client:
+            destination = c.ActiveMQQueue("Consumer.A.VirtualTopic.O")
+            await client.consume(destination, selector="JMSType = 'a'")
+            for kind in "ab":
+                await client.ask(client.text(c.ActiveMQTopic("VirtualTopic.O"), "v", type=kind))
+
+            queue = broker.parts.postoffice.addresses.queues[destination.physical_name]
+            assert queue.message_count == left
+
+
+@pytest.mark.parametrize("commits", [True, False])
+@asynchronous
+async def test_poison_of_a_transaction_counts_with_its_commit(commits):
+    async with serving() as broker, OpenWire.of(broker) as client:
+        await client.consume(c.ActiveMQQueue("DLQ"), 2)
+        consumer = await client.consume(QUEUE)
+        for text in ("bad", "good"):
+            await client.ask(client.text(QUEUE, text))
+        bad, good = [await client.message() for _ in range(2)]
+        await client.ask(client.transaction(1, 0))
+        begun = client.transaction(1, 0).transaction_id
+        cause = c.Throwable("java.lang.Exception", "why")
+        await client.ask(client.ack(consumer, bad, 1, transaction_id=begun, poison_cause=cause))
+        await client.ask(client.ack(consumer, good, transaction_id=begun))
+        assert client.messages == []
+
+        await client.ask(client.transaction(1, 2 if commits else 4))
+
+        queues = broker.parts.postoffice.addresses.queues
+        if commits:
+            dead = await client.message()
+            assert text_of(dead) == "bad"
+            assert b"java.lang.Exception: why" in dead.message.marshalled_properties
+            assert queues["q"].message_count == 0
+            return
+        # Both are with the consumer, which can say again what becomes of them.
+        assert client.messages == []
+        assert queues["q"].message_count == 2
+        await client.ask(client.ack(consumer, bad))
+        await client.ask(client.ack(consumer, good))
+        assert queues["q"].message_count == 0
+
+
+@asynchronous
+async def test_poison_of_a_transaction_whose_consumer_ends_goes_back():
+    async with serving() as broker, OpenWire.of(broker) as client:
+        consumer = await client.consume(QUEUE)
+        await client.ask(client.text(QUEUE, "bad"))
+        bad = await client.message()
+        await client.ask(client.transaction(1, 0))
+        begun = client.transaction(1, 0).transaction_id
+        await client.ask(client.ack(consumer, bad, 1, transaction_id=begun))
+        await client.ask(c.RemoveInfo(object_id=consumer, last_delivered_sequence_id=-1))
+        await client.ask(client.transaction(1, 2))
+
+        await client.consume(QUEUE, 2)
+        again = await client.message()
+
+        assert (text_of(again), again.redelivery_counter) == ("bad", 1)
