@@ -224,7 +224,7 @@ class OpenWireConnection(Flowing):
         pass
 
     def _not_from_clients(self, command: c.Command) -> None:
-        raise OpenWireError("not implemented! ")
+        raise OpenWireError("not implemented! ", closes=self._work is None)
 
     def attempt(self, command: c.Command, step: Callable[[], object]) -> None:
         """Do a step of what a command asks for, or refuse it."""
