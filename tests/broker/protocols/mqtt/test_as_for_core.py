@@ -3,12 +3,17 @@
 import json
 import ssl
 
+import pytest
+
 from broker.config.tls import server_context
 from broker.config.transport import parse_transport
+from broker.protocols.mqtt.packets import Publish, Version
+from broker.protocols.mqtt.properties import PropertyId
 from broker.protocols.mqtt.reason_codes import ReasonCode
+from broker.settings.policies import SlowConsumerPolicy
 from tests.broker.certificates import Authority
 from tests.broker.protocols.mqtt.client import Mqtt
-from tests.broker.protocols.stomp.client import core, serving
+from tests.broker.protocols.stomp.client import core, serving, until
 from tests.broker.protocols.stomp.test_as_for_core import configured
 from tests.interop.asynchronous import asynchronous
 
@@ -85,3 +90,62 @@ async def test_management_lists_connections_sessions_consumers_and_producers():
         assert len(rows["Sessions"]) == 1
         (producer,) = rows["Producers"]
         assert producer["address"] == "t.a"
+
+
+@asynchronous
+async def test_lost_connections_are_delivery_attempts():
+    """A message that three connections were lost with is a dead letter."""
+    kept = {"clean": False, "expiry": 3600}
+    async with serving(address={"max_delivery_attempts": 3}) as broker, core(broker) as session:
+        await session.create_queue("DLQ", "DLQ")
+        async with Mqtt.of(broker, "c", **kept) as client:
+            await client.subscribe("t")
+        await session.producer("t").send("bad", durable=True)
+        for number in range(3):
+            async with Mqtt.of(broker, "c", **kept) as client:
+                await client.message(acknowledges=False, payload=b"bad", dup=number > 0)
+                client.writer.transport.abort()
+            await until(lambda: not any(map(is_mqtt, broker.clients.sessions.values())))
+        queues = broker.parts.postoffice.addresses.queues
+        await until(lambda: queues["DLQ"].message_count == 1)
+        assert queues["c.t"].message_count == 0
+        async with Mqtt.of(broker, "c", **kept) as client:
+            await client.settle()
+
+
+def is_mqtt(session):
+    return session.origin.protocol.startswith("MQTT")
+
+
+@pytest.mark.parametrize("version", [Version.V3_1_1, Version.V5])
+@asynchronous
+async def test_a_slow_consumer_is_told_and_its_connection_closed(version):
+    address = {
+        "slow_consumer_threshold": 10,
+        "slow_consumer_check_period_s": 1,
+        "slow_consumer_policy": SlowConsumerPolicy.KILL,
+    }
+    async with (
+        serving(match="t", address=address) as broker,
+        Mqtt.of(broker, "slow", version) as slow,
+        Mqtt.of(broker, "other", version) as other,
+    ):
+        await slow.subscribe("t")
+        for number in range(50):
+            await other.publish("t", str(number).encode())
+        for number in range(50):
+            await slow.get(Publish, payload=str(number).encode())
+        code = ReasonCode.ADMINISTRATIVE_ACTION if version is Version.V5 else None
+        assert await slow.is_closed(code)
+        await other.settle()
+
+
+@asynchronous
+async def test_a_user_property_is_no_duplicate_id():
+    """As in Artemis: it is kept under another name."""
+    properties = {PropertyId.USER_PROPERTY: [("_AMQ_DUPL_ID", "same")]}
+    async with serving() as broker, Mqtt.of(broker) as client:
+        await client.subscribe("t")
+        for text in (b"1", b"2"):
+            await client.publish("t", text, properties=properties)
+        assert await client.payloads(2) == [b"1", b"2"]

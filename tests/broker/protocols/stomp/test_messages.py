@@ -358,9 +358,10 @@ async def test_a_qualified_name_is_that_queue():
         assert await client.bodies(1) == ["1"]
 
 
+@pytest.mark.parametrize("name", ["stompEnableMessageId", "stomp-enable-message-id"])
 @asynchronous
-async def test_a_message_id_property_where_the_acceptor_wants_it():
-    parameters = {"stompEnableMessageId": "true"}
+async def test_a_message_id_property_where_the_acceptor_wants_it(name):
+    parameters = {name: "true"}
     async with serving(parameters=parameters) as broker, Stomp.of(broker) as client:
         await client.subscribe("q", subscription_type="ANYCAST")
         await client.send("q", **ANYCAST)

@@ -201,9 +201,10 @@ async def test_a_window_is_bytes_that_may_be_open():
         assert await client.bodies(2) == ["4", "5"]
 
 
+@pytest.mark.parametrize("name", ["stompConsumerWindowSize", "stompConsumerCredits"])
 @asynchronous
-async def test_the_acceptor_has_a_window_and_auto_none():
-    parameters = {"stompConsumerCredits": "0"}
+async def test_the_acceptor_has_a_window_and_auto_none(name):
+    parameters = {name: "0"}
     async with serving(parameters=parameters) as broker, Stomp.of(broker) as client:
         await filled(client, *"123")
         await client.subscribe("q", ack="client")
