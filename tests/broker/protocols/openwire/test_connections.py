@@ -6,7 +6,13 @@ import struct
 import pytest
 
 from broker.protocols.openwire import commands as c
-from broker.protocols.openwire.identifiers import ConsumerId, ProducerId, SessionId
+from broker.protocols.openwire.identifiers import (
+    ConnectionId,
+    ConsumerId,
+    ProducerId,
+    SessionId,
+    XATransactionId,
+)
 from tests.broker.protocols.openwire.client import CONNECTION, OpenWire, text_of
 from tests.broker.protocols.stomp.client import Stomp, core, serving
 from tests.interop.asynchronous import asynchronous
@@ -344,3 +350,26 @@ async def test_poison_of_a_transaction_whose_consumer_ends_goes_back():
         again = await client.message()
 
         assert (text_of(again), again.redelivery_counter) == ("bad", 1)
+
+
+@asynchronous
+async def test_poison_of_a_branch_counts_with_the_manager_s_commit():
+    async with serving() as broker, OpenWire.of(broker) as client:
+        await client.consume(c.ActiveMQQueue("DLQ"), 2)
+        consumer = await client.consume(QUEUE)
+        await client.ask(client.text(QUEUE, "bad"))
+        bad = await client.message()
+        branch = XATransactionId(1, b"g", b"b")
+
+        async def step(kind):
+            of = ConnectionId(CONNECTION)
+            await client.ask(c.TransactionInfo(connection_id=of, transaction_id=branch, type=kind))
+
+        await step(0)
+        await client.ask(client.ack(consumer, bad, 1, transaction_id=branch))
+        await step(7)
+        await step(1)
+        assert client.messages == []
+        await step(3)
+        assert text_of(await client.message()) == "bad"
+        assert broker.parts.postoffice.addresses.queues["q"].message_count == 0
