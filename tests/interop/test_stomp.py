@@ -5,6 +5,7 @@
 
 import asyncio
 import os
+import queue
 import re
 import subprocess
 import sys
@@ -323,3 +324,36 @@ async def test_a_message_without_type_is_a_text_where_it_is_one(distributed_brok
             return (await client.get("MESSAGE")).body
 
     assert await both(receive, distributed_broker, our_broker) == [b"", b""]
+
+
+@pytest.mark.parametrize("broker", BOTH)
+@pytest.mark.parametrize("window", [None, 0], ids=["usual", "no prefetch"])
+def test_stomp_py_of_today_receives_what_it_sends(request, broker, window):
+    """As its tests with Artemis have it, which PyPI has in no version."""
+    stomp = pytest.importorskip("stomp")
+    events = queue.SimpleQueue()
+
+    class Listener(stomp.ConnectionListener):
+        def on_message(self, frame):
+            events.put(("message", frame.body))
+
+        def on_receipt(self, frame):
+            events.put(("receipt", frame.headers["receipt-id"]))
+
+        def on_error(self, frame):
+            events.put(("error", frame.body))
+
+    headers = {} if window is None else {"consumerWindowSize": window}
+    port = request.getfixturevalue(broker).port
+    connection = stomp.Connection11([("127.0.0.1", port)])
+    connection.set_listener("", Listener())
+    connection.connect(USER["login"], USER["passcode"], wait=True, headers=headers)
+    try:
+        destination = f"/queue/stomp.py.{window}"
+        connection.subscribe(destination, id=1, ack="auto", headers=headers)
+        connection.send(destination, "to itself", receipt="r")
+        found = {events.get(timeout=30) for _ in range(2)}
+    finally:
+        connection.disconnect()
+
+    assert found == {("message", "to itself"), ("receipt", "r")}
