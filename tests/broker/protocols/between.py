@@ -9,9 +9,10 @@ a broker of ours.
 
 import asyncio
 import contextlib
+import time
 from typing import NamedTuple
 
-from proton import Delivery, ProtonException, int32
+from proton import Delivery, ProtonException, byte, float32, int32, short, symbol
 
 from broker.client import AsyncClient
 from broker.model.bodies import decode_map, decode_stream, decode_text, encode_map, encode_stream
@@ -39,14 +40,35 @@ STREAM = ["x", 1]
 OBJECT = bytes.fromhex("aced0005740001") + b"x"
 BODIES = {
     "Core": ("text", "bytes", "map", "stream", "object", "none"),
-    "AMQP": ("text", "bytes", "map", "stream", "none"),
-    "MQTT": ("text", "bytes"),
+    "AMQP": (
+        *(
+            "text",
+            "bytes",
+            "map",
+            "stream",
+            "sequence",
+            "object",
+            "number",
+            "real",
+            "truth",
+            "none",
+        ),
+    ),
+    "MQTT": ("text", "bytes", "none"),
     "OpenWire": ("text", "bytes", "map", "stream", "object", "none"),
-    "STOMP": ("text", "bytes"),
+    "STOMP": ("text", "bytes", "none"),
 }
+# Rows, and the properties that they are of.
+PROPERTY_ROWS = {"text property": "k", "number property": "n", "truth property": "f"} | {
+    f"{kind} property": kind for kind in ("byte", "short", "long", "float", "double", "bytes")
+}
+# As a sender gives them.
+MESSAGE_ID, USER_ID, CONTENT_TYPE = "ID:1", "me", "text/plain"
+TIMESTAMP_MS, HOUR_S = 1_700_000_000_000, 3600
 HEADERS = (
     *("durable", "priority", "type", "correlation id", "reply to", "group"),
-    *("text property", "number property", "truth property"),
+    *("message id", "timestamp", "expiration", "group sequence", "user id", "content type"),
+    *PROPERTY_ROWS,
 )
 NOTHING = "nothing"
 WAIT_S = 5
@@ -56,6 +78,13 @@ PROPERTIES = [
     Property("k", PropertyType.STRING, "v"),
     Property("n", PropertyType.INT, 7),
     Property("f", PropertyType.BOOLEAN, True),
+    Property("byte", PropertyType.BYTE, -3),
+    Property("short", PropertyType.SHORT, 300),
+    Property("long", PropertyType.LONG, 2**40),
+    Property("float", PropertyType.FLOAT, 0.25),
+    Property("double", PropertyType.DOUBLE, 1.5),
+    # Not of OpenWire.
+    Property("bytes", PropertyType.BYTES, b"\1\2"),
 ]
 
 
@@ -79,11 +108,13 @@ def words(value):
     if value is None:
         return "none"
     if isinstance(value, str):
-        return f"text {value}"
+        return f"text {value}".rstrip()
     if isinstance(value, bytes | bytearray | memoryview):
         return f"bytes {bytes(value).hex()}".rstrip()
     if isinstance(value, dict):
         return "map " + " ".join(f"{name}={_word(value[name])}" for name in sorted(value))
+    if isinstance(value, int | float):
+        return f"value {_word(value)}"
     return "stream " + " ".join(map(_word, value))
 
 
@@ -100,15 +131,34 @@ def _word(value):
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes | memoryview):
-        return f"bytes {bytes(value).hex()}"
-    if isinstance(value, int):
-        # The engine's types show their names.
-        return str(int(value))
+        return bytes(value).hex()
+    # The engine's types show their names.
+    if isinstance(value, int | float):
+        return str(float(value) if isinstance(value, float) else int(value))
     return "" if value is None else str(value)
 
 
 def _property(one):
     return "" if one is None else f"{one.type.name.lower()} {_word(one.value)}"
+
+
+def _given(value, sent):
+    """A header that the sender has given, or one that is made of nothing that it gave."""
+    if not value:
+        return ""
+    return _word(sent) if value == sent else "another"
+
+
+def _until(expires_ms):
+    """An expiration; what a message has on its way does not count."""
+    if not expires_ms:
+        return ""
+    left_s = expires_ms / 1000 - time.time()
+    return "in 1 h" if HOUR_S - 60 < left_s < HOUR_S + 60 else f"in {left_s:.0f} s"
+
+
+def _in_an_hour_ms():
+    return int((time.time() + HOUR_S) * 1000)
 
 
 # --- senders ----------------------------------------------------------------------------------
@@ -146,6 +196,8 @@ async def send_core(login, address, kind, has_headers):
         message.set("JMSCorrelationID", PropertyType.STRING, "c-1")
         message.set("JMSReplyTo", PropertyType.STRING, "queue://answers")
         message.set("_AMQ_GROUP_ID", PropertyType.STRING, "g")
+        message.set("_AMQ_GROUP_SEQUENCE", PropertyType.INT, 3)
+        message.timestamp, message.expiration = TIMESTAMP_MS, _in_an_hour_ms()
         for one in PROPERTIES:
             message.set(one.name, one.type, one.value)
     async with core_session(login) as session:
@@ -160,11 +212,19 @@ def amqp_options(login):
 
 async def send_amqp(login, address, kind, has_headers):
     bodies = {"text": TEXT, "bytes": DATA, "map": MAP, "stream": STREAM, "none": None}
-    message = Message(body=bodies[kind], inferred=kind == "bytes")
+    bodies |= {"sequence": STREAM, "object": OBJECT, "number": 7, "real": 0.5, "truth": True}
+    message = Message(body=bodies[kind], inferred=kind in ("bytes", "sequence", "object"))
+    if kind == "object":
+        message.content_type = symbol("application/x-java-serialized-object")
     if has_headers:
         message.durable, message.priority, message.subject = True, 7, "kind"
         message.correlation_id, message.reply_to, message.group_id = "c-1", "answers", "g"
-        message.properties = {"k": "v", "n": int32(7), "f": True}
+        message.id, message.user_id = MESSAGE_ID, USER_ID.encode()
+        message.creation_time, message.ttl = TIMESTAMP_MS / 1000, HOUR_S
+        message.group_sequence, message.content_type = 3, symbol(CONTENT_TYPE)
+        message.properties = {"k": "v", "n": int32(7), "f": True, "bytes": b"\1\2"}
+        message.properties |= {"byte": byte(-3), "short": short(300), "long": 2**40}
+        message.properties |= {"float": float32(0.25), "double": 1.5}
     async with Client.of(login.port, **amqp_options(login)) as client:
         await (await client.sender(address, Capability("topic"))).send(message)
 
@@ -182,8 +242,10 @@ async def send_mqtt(login, address, kind, has_headers):
             PropertyId.RESPONSE_TOPIC: "answers",
             PropertyId.CORRELATION_DATA: b"c-1",
             PropertyId.USER_PROPERTY: [("k", "v"), ("n", "7"), ("f", "true")],
+            PropertyId.MESSAGE_EXPIRY_INTERVAL: HOUR_S,
+            PropertyId.CONTENT_TYPE: CONTENT_TYPE,
         }
-    data = TEXT.encode() if kind == "text" else DATA
+    data = {"text": TEXT.encode(), "bytes": DATA, "none": b""}[kind]
     async with Mqtt.of(login.port, "sender", **mqtt_options(login)) as client:
         await client.publish(address.replace(".", "/"), data, 1, properties=properties)
 
@@ -205,7 +267,11 @@ async def send_openwire(login, address, kind, has_headers):
             "correlation_id": "c-1",
             "reply_to": c.ActiveMQQueue("answers"),
             "group_id": "g",
-            "marshalled_properties": write_map(PROPERTIES),
+            "group_sequence": 3,
+            "user_id": USER_ID,
+            "timestamp": TIMESTAMP_MS,
+            "expiration": _in_an_hour_ms(),
+            "marshalled_properties": write_map(PROPERTIES[:-1]),
         }
     async with openwire(login, "sender") as client:
         message = client.sent(made, c.ActiveMQTopic(address), content, **fields)
@@ -239,12 +305,13 @@ def stomp(login):
 
 async def send_stomp(login, address, kind, has_headers):
     headers = {"destination": address, "destination-type": "MULTICAST"}
-    body = TEXT.encode()
+    body = b"" if kind == "none" else TEXT.encode()
     if kind == "bytes":
         body, headers["content-length"] = DATA, len(DATA)
     if has_headers:
         headers |= {"persistent": "true", "priority": 7, "type": "kind", "JMSXGroupID": "g"}
         headers |= {"correlation-id": "c-1", "reply-to": "answers", "k": "v", "n": 7, "f": "true"}
+        headers |= {"expires": _in_an_hour_ms(), "content-type": CONTENT_TYPE}
     async with stomp(login) as client:
         await client.do("SEND", headers, body)
 
@@ -298,10 +365,16 @@ async def receive_core(login, address):
                     "correlation id": _word(message.get("JMSCorrelationID")),
                     "reply to": _word(message.get("JMSReplyTo")),
                     "group": _word(message.get("_AMQ_GROUP_ID")),
-                    "text property": _property(names.get("k")),
-                    "number property": _property(names.get("n")),
-                    "truth property": _property(names.get("f")),
-                },
+                    "message id": "another" if message.user_id else "",
+                    "timestamp": _given(message.timestamp, TIMESTAMP_MS),
+                    "expiration": _until(message.expiration),
+                    "group sequence": _word(message.group_sequence or None),
+                    "user id": _given(message.get("_AMQ_VALIDATED_USER"), USER_ID),
+                    "content type": _word(
+                        message.get("JMS_AMQP_ContentType") or message.get("content-type")
+                    ),
+                }
+                | {row: _property(names.get(name)) for row, name in PROPERTY_ROWS.items()},
             )
 
         yield get
@@ -309,7 +382,8 @@ async def receive_core(login, address):
 
 @contextlib.asynccontextmanager
 async def receive_amqp(login, address):
-    names = {"str": "string", "bool": "boolean", "int": "long", "int32": "int", "short": "short"}
+    names = {"str": "string", "bool": "boolean", "int": "long", "int32": "int", "bytes": "binary"}
+    names |= {"memoryview": "binary", "float32": "float", "float": "double"}
 
     def of_type(value):
         kind = type(value).__name__
@@ -322,7 +396,8 @@ async def receive_amqp(login, address):
             message = await receiver.get(WAIT_S)
             await receiver.settle(Delivery.ACCEPTED)
             properties = message.properties or {}
-            content = str(message.content_type or "")
+            # Proton has a symbol of None.
+            content = str(message.content_type).replace("None", "")
             body = words(message.body)
             if "java-serialized" in content:
                 body = body.replace("bytes", "object")
@@ -335,10 +410,17 @@ async def receive_amqp(login, address):
                     "correlation id": _word(message.correlation_id),
                     "reply to": _word(message.reply_to),
                     "group": _word(message.group_id),
-                    "text property": of_type(properties.get("k")),
-                    "number property": of_type(properties.get("n")),
-                    "truth property": of_type(properties.get("f")),
-                },
+                    "message id": _given(message.id, MESSAGE_ID),
+                    "timestamp": _given(message.creation_time * 1000, TIMESTAMP_MS),
+                    "expiration": _until(
+                        message.expiry_time * 1000
+                        or (message.ttl and (time.time() + message.ttl) * 1000)
+                    ),
+                    "group sequence": _word(message.group_sequence or None),
+                    "user id": _given(bytes(message.user_id or b"").decode(), USER_ID),
+                    "content type": content,
+                }
+                | {row: of_type(properties.get(name)) for row, name in PROPERTY_ROWS.items()},
             )
 
         yield get
@@ -363,10 +445,13 @@ async def receive_mqtt(login, address):
                     .removeprefix("text ")
                     .removesuffix("none"),
                     "reply to": _word(found.properties.get(PropertyId.RESPONSE_TOPIC)),
-                    "text property": _word(named.get("k")),
-                    "number property": _word(named.get("n")),
-                    "truth property": _word(named.get("f")),
-                },
+                    "expiration": _until(
+                        (interval := found.properties.get(PropertyId.MESSAGE_EXPIRY_INTERVAL, 0))
+                        and (time.time() + interval) * 1000
+                    ),
+                    "content type": _word(found.properties.get(PropertyId.CONTENT_TYPE)),
+                }
+                | {row: _word(named.get(name)) for row, name in PROPERTY_ROWS.items()},
             )
 
         yield get
@@ -405,10 +490,15 @@ async def receive_openwire(login, address):
                     "correlation id": _word(message.correlation_id),
                     "reply to": "" if reply is None else qualified(reply),
                     "group": _word(message.group_id),
-                    "text property": _property(names.get("k")),
-                    "number property": _property(names.get("n")),
-                    "truth property": _property(names.get("f")),
-                },
+                    "message id": "another" if message.message_id else "",
+                    "timestamp": _given(message.timestamp, TIMESTAMP_MS),
+                    "expiration": _until(message.expiration),
+                    "group sequence": _word(message.group_sequence or None),
+                    "user id": _given(message.user_id, USER_ID),
+                    "content type": _property(names.get("JMS_AMQP_ContentType"))
+                    or _property(names.get("content-type")),
+                }
+                | {row: _property(names.get(name)) for row, name in PROPERTY_ROWS.items()},
             )
 
         yield get
@@ -429,12 +519,19 @@ async def receive_stomp(login, address):
                 "correlation id": "correlation-id",
                 "reply to": "reply-to",
                 "group": "JMSXGroupID",
-                "text property": "k",
-                "number property": "n",
-                "truth property": "f",
+                "group sequence": "JMSXGroupSeq",
+                "content type": "content-type",
+                **PROPERTY_ROWS,
+            }
+            made = {
+                "message id": _given(headers["message-id"], MESSAGE_ID),
+                "timestamp": _given(int(headers["timestamp"]), TIMESTAMP_MS),
+                "expiration": _until(int(headers["expires"])),
+                "user id": _given(headers.get("JMSXUserID"), USER_ID),
             }
             return Got(
-                payload(reply.body), {name: headers.get(one, "") for name, one in names.items()}
+                payload(reply.body),
+                {name: headers.get(one, "") for name, one in names.items()} | made,
             )
 
         yield get
@@ -486,7 +583,7 @@ async def bodies(login):
 
 
 async def headers(login):
-    """A row for each sender and header, likewise."""
+    """A row for each sender and each header that any receiver has, likewise."""
     rows = {}
     for sender in SENDERS:
         found = await received(login, sender, "text", has_headers=True)
@@ -495,7 +592,8 @@ async def headers(login):
                 NOTHING if found[name] is None else found[name].headers.get(header, "")
                 for name in PROTOCOLS
             ]
-            rows[sender, header] = [cell or "–" for cell in cells]
+            if any(cells):
+                rows[sender, header] = [cell or "–" for cell in cells]
     return rows
 
 
