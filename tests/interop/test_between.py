@@ -8,6 +8,10 @@ from tests.interop.artemis_broker import ArtemisBroker
 from tests.interop.asynchronous import asynchronous
 
 
+# Of these Artemis gives bytes that are others from run to run.
+UNSTEADY = [("AMQP", "number"), ("AMQP", "real"), ("AMQP", "truth")]
+
+
 def differing(ours, theirs):
     """Cells that are not the same: what Artemis has in them."""
     assert ours.keys() == theirs.keys()
@@ -34,5 +38,7 @@ def listed(kinds):
 async def test_artemis_differs_as_listed(distributed_broker, read, second):
     ours = rows_of(PAGE, second)
     theirs = await read(Login(distributed_broker.port, ArtemisBroker.USER, ArtemisBroker.PASSWORD))
+    for one in UNSTEADY if read is bodies else ():
+        del ours[one], theirs[one]
 
     assert differing(ours, theirs) == listed(ours.keys())

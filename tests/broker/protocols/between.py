@@ -9,6 +9,7 @@ a broker of ours.
 
 import asyncio
 import contextlib
+import re
 import time
 from typing import NamedTuple
 
@@ -65,7 +66,18 @@ PROPERTY_ROWS = {"text property": "k", "number property": "n", "truth property":
 # As a sender gives them.
 MESSAGE_ID, USER_ID, CONTENT_TYPE = "ID:1", "me", "text/plain"
 TIMESTAMP_MS, HOUR_S = 1_700_000_000_000, 3600
+# Kinds of destinations for an answer that a protocol tells apart: what Core's text of one begins
+# with, AMQP's number, OpenWire's type.
+REPLY_TO = {
+    "queue": ("queue://", 0, c.ActiveMQQueue),
+    "topic": ("topic://", 1, c.ActiveMQTopic),
+    "temporary queue": ("temp-queue://", 2, c.ActiveMQTempQueue),
+    "temporary topic": ("temp-topic://", 3, c.ActiveMQTempTopic),
+}
+REPLIED_BY = ("Core", "AMQP", "OpenWire")
+JMS_REPLY_TO, JMS_DESTINATION = symbol("x-opt-jms-reply-to"), symbol("x-opt-jms-dest")
 HEADERS = (
+    "destination",
     *("durable", "priority", "type", "correlation id", "reply to", "group"),
     *("message id", "timestamp", "expiration", "group sequence", "user id", "content type"),
     *PROPERTY_ROWS,
@@ -186,15 +198,15 @@ async def core_session(login):
         yield session
 
 
-async def send_core(login, address, kind, has_headers):
+async def send_core(login, address, kind, reply_to):
     type_, body = core_body(kind)
     message = CoreMessage(address, body)
     message.type = type_
-    if has_headers:
+    if reply_to:
         message.durable, message.priority = True, 7
         message.set("JMSType", PropertyType.STRING, "kind")
         message.set("JMSCorrelationID", PropertyType.STRING, "c-1")
-        message.set("JMSReplyTo", PropertyType.STRING, "queue://answers")
+        message.set("JMSReplyTo", PropertyType.STRING, f"{REPLY_TO[reply_to][0]}answers")
         message.set("_AMQ_GROUP_ID", PropertyType.STRING, "g")
         message.set("_AMQ_GROUP_SEQUENCE", PropertyType.INT, 3)
         message.timestamp, message.expiration = TIMESTAMP_MS, _in_an_hour_ms()
@@ -210,15 +222,17 @@ def amqp_options(login):
     return {"user": login.user, "password": login.password, "allowed_mechs": "PLAIN"}
 
 
-async def send_amqp(login, address, kind, has_headers):
+async def send_amqp(login, address, kind, reply_to):
     bodies = {"text": TEXT, "bytes": DATA, "map": MAP, "stream": STREAM, "none": None}
     bodies |= {"sequence": STREAM, "object": OBJECT, "number": 7, "real": 0.5, "truth": True}
     message = Message(body=bodies[kind], inferred=kind in ("bytes", "sequence", "object"))
     if kind == "object":
         message.content_type = symbol("application/x-java-serialized-object")
-    if has_headers:
+    if reply_to:
         message.durable, message.priority, message.subject = True, 7, "kind"
         message.correlation_id, message.reply_to, message.group_id = "c-1", "answers", "g"
+        if reply_to != "queue":
+            message.annotations = {JMS_REPLY_TO: byte(REPLY_TO[reply_to][1])}
         message.id, message.user_id = MESSAGE_ID, USER_ID.encode()
         message.creation_time, message.ttl = TIMESTAMP_MS / 1000, HOUR_S
         message.group_sequence, message.content_type = 3, symbol(CONTENT_TYPE)
@@ -235,9 +249,9 @@ def mqtt_options(login):
     return {"user": login.user, "password": login.password.encode()}
 
 
-async def send_mqtt(login, address, kind, has_headers):
+async def send_mqtt(login, address, kind, reply_to):
     properties = {}
-    if has_headers:
+    if reply_to:
         properties = {
             PropertyId.RESPONSE_TOPIC: "answers",
             PropertyId.CORRELATION_DATA: b"c-1",
@@ -250,7 +264,7 @@ async def send_mqtt(login, address, kind, has_headers):
         await client.publish(address.replace(".", "/"), data, 1, properties=properties)
 
 
-async def send_openwire(login, address, kind, has_headers):
+async def send_openwire(login, address, kind, reply_to):
     encoded = TEXT.encode()
     made, content = {
         "text": (c.ActiveMQTextMessage, SIZE.pack(len(encoded)) + encoded),
@@ -261,11 +275,11 @@ async def send_openwire(login, address, kind, has_headers):
         "none": (c.ActiveMQMessage, None),
     }[kind]
     fields = {}
-    if has_headers:
+    if reply_to:
         fields = {
             "type": "kind",
             "correlation_id": "c-1",
-            "reply_to": c.ActiveMQQueue("answers"),
+            "reply_to": REPLY_TO[reply_to][2]("answers"),
             "group_id": "g",
             "group_sequence": 3,
             "user_id": USER_ID,
@@ -275,7 +289,7 @@ async def send_openwire(login, address, kind, has_headers):
         }
     async with openwire(login, "sender") as client:
         message = client.sent(made, c.ActiveMQTopic(address), content, **fields)
-        message.persistent, message.priority = has_headers, 7 if has_headers else 4
+        message.persistent, message.priority = reply_to is not None, 7 if reply_to else 4
         await client.ask(message)
 
 
@@ -303,12 +317,12 @@ def stomp(login):
     return Stomp.of(login.port, login=login.user, passcode=login.password)
 
 
-async def send_stomp(login, address, kind, has_headers):
+async def send_stomp(login, address, kind, reply_to):
     headers = {"destination": address, "destination-type": "MULTICAST"}
     body = b"" if kind == "none" else TEXT.encode()
     if kind == "bytes":
         body, headers["content-length"] = DATA, len(DATA)
-    if has_headers:
+    if reply_to:
         headers |= {"persistent": "true", "priority": 7, "type": "kind", "JMSXGroupID": "g"}
         headers |= {"correlation-id": "c-1", "reply-to": "answers", "k": "v", "n": 7, "f": "true"}
         headers |= {"expires": _in_an_hour_ms(), "content-type": CONTENT_TYPE}
@@ -359,6 +373,7 @@ async def receive_core(login, address):
             return Got(
                 body,
                 {
+                    "destination": message.address,
                     "durable": _word(message.durable),
                     "priority": _word(message.priority),
                     "type": _word(message.get("JMSType")),
@@ -396,6 +411,11 @@ async def receive_amqp(login, address):
             message = await receiver.get(WAIT_S)
             await receiver.settle(Delivery.ACCEPTED)
             properties = message.properties or {}
+
+            def jms_name(name, annotation):
+                kind = (message.annotations or {}).get(annotation)
+                return _word(name) if kind is None else f"{list(REPLY_TO)[kind]} {name or ''}"
+
             # Proton has a symbol of None.
             content = str(message.content_type).replace("None", "")
             body = words(message.body)
@@ -404,11 +424,12 @@ async def receive_amqp(login, address):
             return Got(
                 body,
                 {
+                    "destination": jms_name(message.address, JMS_DESTINATION),
                     "durable": _word(message.durable),
                     "priority": _word(message.priority),
                     "type": _word(message.subject),
                     "correlation id": _word(message.correlation_id),
-                    "reply to": _word(message.reply_to),
+                    "reply to": jms_name(message.reply_to, JMS_REPLY_TO),
                     "group": _word(message.group_id),
                     "message id": _given(message.id, MESSAGE_ID),
                     "timestamp": _given(message.creation_time * 1000, TIMESTAMP_MS),
@@ -437,6 +458,7 @@ async def receive_mqtt(login, address):
             return Got(
                 payload(found.payload),
                 {
+                    "destination": found.topic,
                     # What is not durable comes with QoS 0.
                     "durable": _word(found.qos > 0),
                     "correlation id": payload(
@@ -484,6 +506,7 @@ async def receive_openwire(login, address):
             return Got(
                 body_of(message),
                 {
+                    "destination": qualified(message.destination),
                     "durable": _word(message.persistent),
                     "priority": _word(message.priority),
                     "type": _word(message.type),
@@ -513,6 +536,7 @@ async def receive_stomp(login, address):
             reply = await client.get("MESSAGE")
             headers = reply.headers
             names = {
+                "destination": "destination",
                 "durable": "persistent",
                 "priority": "priority",
                 "type": "type",
@@ -531,7 +555,12 @@ async def receive_stomp(login, address):
             }
             return Got(
                 payload(reply.body),
-                {name: headers.get(one, "") for name, one in names.items()} | made,
+                {
+                    # A hash that Java makes of bytes is another one each time.
+                    name: re.sub(r"(?<=^\[B@).*", "…", headers.get(one, ""))
+                    for name, one in names.items()
+                }
+                | made,
             )
 
         yield get
@@ -549,9 +578,9 @@ RECEIVERS = {
 # --- all of it --------------------------------------------------------------------------------
 
 
-async def received(login, sender, kind, *, has_headers, receivers=PROTOCOLS):
+async def received(login, sender, kind, *, reply_to=None, receivers=PROTOCOLS):
     """What each receiver has of one message: {receiver: Got or None}."""
-    address = f"between.{sender}.{kind}.{has_headers}".lower()
+    address = f"{sender}.{reply_to or kind}".replace(" ", "-").lower()
 
     async def one(get):
         try:
@@ -565,7 +594,7 @@ async def received(login, sender, kind, *, has_headers, receivers=PROTOCOLS):
             name: await stack.enter_async_context(RECEIVERS[name](login, address))
             for name in receivers
         }
-        await SENDERS[sender](login, address, kind, has_headers)
+        await SENDERS[sender](login, address, kind, reply_to)
         found = await asyncio.gather(*(one(get) for get in getting.values()))
     return dict(zip(getting, found, strict=True))
 
@@ -575,7 +604,7 @@ async def bodies(login):
     rows = {}
     for sender, kinds in BODIES.items():
         for kind in kinds:
-            found = await received(login, sender, kind, has_headers=False)
+            found = await received(login, sender, kind)
             rows[sender, kind] = [
                 NOTHING if found[name] is None else found[name].body for name in PROTOCOLS
             ]
@@ -585,15 +614,22 @@ async def bodies(login):
 async def headers(login):
     """A row for each sender and each header that any receiver has, likewise."""
     rows = {}
+
+    def add(sender, row, found, header):
+        cells = [
+            NOTHING if found[name] is None else found[name].headers.get(header, "")
+            for name in PROTOCOLS
+        ]
+        if any(cells):
+            rows[sender, row] = [cell or "–" for cell in cells]
+
     for sender in SENDERS:
-        found = await received(login, sender, "text", has_headers=True)
+        found = await received(login, sender, "text", reply_to="queue")
         for header in HEADERS:
-            cells = [
-                NOTHING if found[name] is None else found[name].headers.get(header, "")
-                for name in PROTOCOLS
-            ]
-            if any(cells):
-                rows[sender, header] = [cell or "–" for cell in cells]
+            add(sender, header, found, header)
+        for kind in list(REPLY_TO)[1:] if sender in REPLIED_BY else ():
+            found = await received(login, sender, "text", reply_to=kind)
+            add(sender, f"reply to a {kind}", found, "reply to")
     return rows
 
 
