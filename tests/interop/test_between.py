@@ -7,7 +7,6 @@ from tests.broker.protocols.test_between import PAGE
 from tests.interop.artemis_broker import ArtemisBroker
 from tests.interop.asynchronous import asynchronous
 
-
 # Of these Artemis gives bytes that are others from run to run.
 UNSTEADY = [("AMQP", "number"), ("AMQP", "real"), ("AMQP", "truth")]
 
