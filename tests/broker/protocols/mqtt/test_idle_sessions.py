@@ -87,7 +87,10 @@ class Client:
 
 def open_some(stack, port, numbers, kind):
     """Sessions of a kind, those with a connection among them left open."""
-    clients = [Client(port, number) for number in numbers]
+    clients = []
+    for number in numbers:
+        clients.append(Client(port, number))
+        stack.enter_context(clients[-1].socket)
     for client, number in zip(clients, numbers, strict=True):
         name = f"c{number}"
         expiry = {PropertyId.SESSION_EXPIRY_INTERVAL: 3600}
@@ -95,8 +98,6 @@ def open_some(stack, port, numbers, kind):
         if kind != "connected":
             client.put(Subscribe(1, (Filter(f"idle/{name}", 1),)))
     for client in clients:
-        if kind != "waiting":
-            stack.enter_context(client.socket)
         client.get(Connack)
         if kind != "connected":
             client.get(Suback)
@@ -129,6 +130,7 @@ def test_an_idle_session_takes_little_memory(tmp_path, sockets, effort, figures,
     silent = ("</acceptor>", "?serverKeepAlive=0</acceptor>")
     broker = OurBroker(tmp_path, silent, options=("--no-persistence", "--allow-anonymous"))
     with contextlib.ExitStack() as stack:
+        stack.callback(broker.ensure_ended)
         open_all(stack, broker.port, 0, WARM, kind)
         before = memory(broker.process)
 
@@ -145,7 +147,7 @@ def test_an_idle_session_takes_little_memory(tmp_path, sockets, effort, figures,
         assert busy.get(Publish).payload == b"served"
         assert all(client.is_left_alone() for client in idle)
 
-    figures(f"idle sessions of MQTT, {kind}", sessions=count, bytes_each=each)
-    assert each < EACH_MAX[kind]
-    assert broker.end() == 0
+        figures(f"idle sessions of MQTT, {kind}", sessions=count, bytes_each=each)
+        assert each < EACH_MAX[kind]
+        assert broker.end() == 0
     assert "Traceback" not in broker.log()
