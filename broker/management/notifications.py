@@ -211,10 +211,7 @@ class NotificationMessages:
                 demand.queue_added(queue)
         if not self._is_heard:
             return
-        properties = [
-            *self._place(binding),
-            _long(BINDING_ID, binding.binding_id),
-        ]
+        properties = [*self._place(binding), _long(BINDING_ID, binding.binding_id)]
         if kind is NotificationType.BINDING_ADDED:
             properties.append(_int(BINDING_TYPE, binding.binding_type))
             if binding.routing_name == binding.address and binding.is_type_known:
