@@ -3,7 +3,7 @@
     push(bytes) ─▶ events ─▶ calls of endpoints ─▶ output()
 
 What is not a valid frame ends the engine: it says why in its close frame, and takes nothing more.
-Where a frame's body is no performative it says nothing: is_stuck.
+Of a frame whose body it cannot decode it says nothing: is_stuck.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ STATEMENTS = [
         (WIRE, "test_a_message_comes_byte_for_byte_without_delivery_annotations"),
         (MESSAGES, "test_all_sections_come_as_they_were_sent"),
         (LARGE, "test_a_large_message_is_delivered_as_it_was_sent")]),
-    ("3.2-2", "broker", "what is no message is rejected", [
+    ("3.2-2", "broker", "bytes that are not a message are rejected", [
         (MESSAGES, "test_what_is_no_message_is_rejected")]),
     ("3.2.1-1", "broker", "a durable message is not lost, even if the broker is killed", [
         ("test_kill", "test_kill_9_loses_and_doubles_nothing")]),
