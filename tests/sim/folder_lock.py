@@ -6,6 +6,7 @@ what its server knows of locks, is `folder_pair.FolderPair`.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import time
 from pathlib import Path
@@ -30,6 +31,8 @@ class _OwnerFile:
         self._pair = storage.pair
         self._pair.activations += 1
         name = storage.host.name
+        # Their files have no times here.
+        self.last_sign_ms = None
         self.owner = Owner(self._pair.activations, self._pair.node_id, name, name, 1, 0)
 
     @property
@@ -50,6 +53,8 @@ class FolderLock(NodeLock):
         self, storage: FolderStorage, *, is_backup: bool, on_lost: Callable[[Exception], object]
     ) -> None:
         super().__init__(Path("/shared"), is_backup=is_backup, is_pair=True, on_lost=on_lost)
+        # Threads take turns here, and a real lock would hold up the one that is to go on.
+        self._looking = contextlib.nullcontext()
         self._storage = storage
         # Its open files are lost with it.
         self._mount = storage.disk
