@@ -5,10 +5,9 @@
         ─▶ a copy for the store-and-forward queue, the original acknowledged: one transaction
 
 A message stays while a consumer here wants it, whatever that one's credits are, and for the delay
-after such a one has left: one with a selector that comes and goes keeps what it wants, and no more.
-Messages are looked
-at in their order, and get to the back of the other queue. Those of groups and of exclusive queues
-have an owner, and are not moved here: groups.py.
+after it has left. One with a selector that comes and goes keeps what it wants, and no more.
+Messages are looked at in their order, and get to the back of the other queue. Those of groups and
+of exclusive queues have an owner, and are not moved here: groups.py.
 
 Unlike Artemis, a queue whose consumers all have filters is looked at message by message. An anycast
 queue takes part whatever its name is.

@@ -53,7 +53,7 @@ class FolderLock(NodeLock):
         self, storage: FolderStorage, *, is_backup: bool, on_lost: Callable[[Exception], object]
     ) -> None:
         super().__init__(Path("/shared"), is_backup=is_backup, is_pair=True, on_lost=on_lost)
-        # Threads take turns here, and a real lock would hold up the one that is to go on.
+        # Threads take turns here: with a real lock the one that has the turn would wait for ever.
         self._looking = contextlib.nullcontext()
         self._storage = storage
         # Its open files are lost with it.
