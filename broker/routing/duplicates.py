@@ -346,6 +346,10 @@ class DuplicateCaches:
                 if size != cache.size:
                     cache.resize(size)
 
+    def close(self) -> None:
+        """Settings change nothing any more. Idempotent."""
+        self._settings.off_change(self._resize)
+
     def size_of(self, address: str) -> int:
         """Give how many ids an address remembers."""
         size = self._settings.match(address).id_cache_size

@@ -129,6 +129,7 @@ class PostOffice:
         """
         addresses = self.addresses
         self._settings.off_change(addresses.changed)
+        self.duplicates.close()
         addresses.memory.close(one.memory for one in addresses.by_name.values())
 
     def drop_body(self, message: Message) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker.storage.open import Ownership
 
-__all__ = ["fail_back"]
+__all__ = ["fail_back", "primary_asks"]
 
 log = logging.getLogger("broker")
 
@@ -41,12 +41,12 @@ async def fail_back(ownership: Ownership, delay_ms: int, restart: Restart) -> No
         delay_ms: how long it has to have asked (failback-delay), milliseconds.
         restart: of the broker.
     """
-    await _primary_asks(ownership, delay_ms)
+    await primary_asks(ownership, delay_ms)
     log.info("AMQ221008: primary server wants to restart, restarting server in backup")
     await restart("the primary asks for its place", is_failback=True)
 
 
-async def _primary_asks(ownership: Ownership, delay_ms: int) -> None:
+async def primary_asks(ownership: Ownership, delay_ms: int) -> None:
     """Return once a primary asks for its place, and has done so for so long."""
     loop = asyncio.get_running_loop()
     asked_s: float | None = None

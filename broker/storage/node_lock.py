@@ -458,7 +458,9 @@ class NodeLock:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         owner, self._owner = self._owner, None
-        self.guard = None
+        guard, self.guard = self.guard, None
+        if guard is not None:
+            guard.end()
         if owner is not None:
             owner.close()
         for fd in (self._state_fd, self._lock_fd, self._backup_fd):

@@ -13,6 +13,8 @@ from posix.time cimport CLOCK_BOOTTIME, clock_gettime, timespec
 from libc.errno cimport EACCES, EAGAIN, ENOLCK, errno as last_error
 from libc.stdint cimport uint64_t
 
+from journal.errors import JournalIOError
+
 __all__ = ["WriteGuard"]
 
 # So old may the last look at the lock itself be. On NFS it is a question to the server.
@@ -85,9 +87,20 @@ cdef class WriteGuard:
         """It is lost: nothing is written from now on."""
         self.error = ENOLCK
 
+    def end(self):
+        """The folder was given up, and both files may be closed: nothing is written from now on.
+
+        What asks no more may be kept by messages: it does not keep who explains.
+        """
+        self.error = ENOLCK
+        self.explain = None
+
     def failure(self):
         """Give the error of the loss."""
-        return self.explain()
+        explain = self.explain
+        if explain is None:
+            return JournalIOError(ENOLCK, "the folder was given up")
+        return explain()
 
     def check(self):
         """See that it is not lost.
@@ -99,4 +112,4 @@ cdef class WriteGuard:
         with nogil:
             result = self.prove()
         if result < 0:
-            raise self.explain()
+            raise self.failure()

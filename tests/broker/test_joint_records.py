@@ -1,5 +1,7 @@
 """Several records of one packet count together: every beginning of the log is looked at."""
 
+import time
+
 import pytest
 
 from broker.errors import BrokerError
@@ -8,7 +10,7 @@ from broker.model.wire import RecordType
 from broker.storage.identifiers import IdGenerator
 from broker.storage.manager import StorageManager
 from journal.errors import JournalFull
-from tests.broker.bench import Answers, Bench, done, message
+from tests.broker.bench import Answers, Bench, FakeLoop, done, message
 from tests.broker.memory_store import MemoryStore, replay
 
 REFERENCE = int(RecordType.ADD_REF)
@@ -44,8 +46,10 @@ def store():
 @pytest.fixture
 def bench(store):
     ids = IdGenerator(None)
-    storage = StorageManager(store.bindings, store, ids, on_failure=pytest.fail)
-    storage.start(None)
+    storage = StorageManager(
+        store.bindings, store, ids, on_failure=pytest.fail, clock=time.monotonic
+    )
+    storage.start(FakeLoop())
     return Bench(storage)
 
 

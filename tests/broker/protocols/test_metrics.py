@@ -41,7 +41,7 @@ async def test_a_client_is_counted(protocol):
         async with CONSUMERS[protocol](broker, 1):
             for _ in range(3):
                 await SENDERS[SENDING[protocol]](
-                    Login(broker.acceptors[0].port), "t", "text", has_headers=True
+                    Login(broker.acceptors[0].port), "t", "text", "queue"
                 )
             await until(lambda: len(broker.clients.connections) == 1)
             await until(lambda: queue_of(broker).message_count == 3)
