@@ -96,8 +96,8 @@ def test_on_any_queue(name):
         bench.dead_letters.expire(reference)
     bench.loop.run_turns()
 
-    # Two lists of queue ids, of routes and of a scale-down, are not a multiple of 8 bytes. What names
-    # a queue that is gone is refused where the only other one does not take it.
+    # Two lists of queue ids, of routes and of a scale-down, are not a multiple of 8 bytes. What
+    # names a queue that is gone is refused where the only other one does not take it.
     assert refused == (3 if name == "filtered" else 2)
     assert len(other.got) + queue.added_count > 100
 
