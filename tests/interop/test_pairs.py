@@ -244,14 +244,15 @@ async def told_of_backup_and_at_work(pair, queue):
 async def at_work(member, login, queue):
     """Until others take from a queue of the one that serves."""
     async with AsyncClient(f"tcp://127.0.0.1:{member.port}", **login) as one:
-        await _until_consumed(await one.session(), queue)
+        await _until_consumed(await one.session(), queue, may_be_over=True)
 
 
-async def _until_consumed(session, queue):
+async def _until_consumed(session, queue, *, may_be_over=False):
+    """Until it has a consumer, or nothing is left: who has taken all has gone."""
     async with asyncio.timeout(WAIT_S):
         while True:
             found = await session.query_queue(queue)
-            if found.exists and found.consumer_count:
+            if found.exists and (found.consumer_count or (may_be_over and not found.message_count)):
                 return
             await asyncio.sleep(0.05)
 
