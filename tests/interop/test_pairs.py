@@ -33,7 +33,7 @@ FOR_EVER = "reconnectAttempts=-1&initialConnectAttempts=-1&retryInterval=50"
 # Failovers and failbacks of a mixed pair, each way; `effort` of them.
 ROUNDS = 10
 # Of a pair of ours with JMS clients; `effort` of them, and these many messages in each.
-JMS_ROUNDS = 100
+JMS_ROUNDS = 20
 JMS_COUNT = COUNT * 5
 # Each starts a JVM for a broker of Artemis, or takes a database's lease, again and again.
 STORES = ["files", "postgresql", pytest.param("mariadb", marks=pytest.mark.soak)]
@@ -287,7 +287,11 @@ def over_and_back_again(pair, queue):
     return outages_ms
 
 
-@pytest.mark.parametrize("store", STORES, indirect=True)
+@pytest.mark.parametrize(
+    "store",
+    ["files", *(pytest.param(one, marks=pytest.mark.soak) for one in DRIVERS)],
+    indirect=True,
+)
 def test_a_jms_client_that_knows_the_primary_goes_over_to_the_backup_and_back(
     tmp_path, store, figures, effort
 ):
