@@ -67,7 +67,7 @@ SENDER_IDS: Final = 2 * SENDER_WINDOW
 # Nodes of which older ids stay; of more, those whose ids came longest ago are forgotten.
 SENDERS_MAX: Final = 256
 LEFT_IDS_MAX: Final = 200_000
-"""Ids of addresses that went by themselves, in all: ten that were full by default, 30 MB."""
+"""Ids of addresses that went by themselves, in all: those of ten that were full by default."""
 # A bridge's id begins with that of its node.
 _SENDER_SIZE: Final = 16
 _UNLIMITED: Final = 2**31 - 1
