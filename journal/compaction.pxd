@@ -9,3 +9,4 @@ cdef class Compaction:
     cdef object compactor       # the Compactor at work
     cdef ChunkWriter writer     # what it writes through
     cdef bint ending            # the journal closes
+    cdef double not_before_s    # by the monotonic clock: none is begun by itself

@@ -37,6 +37,8 @@ cdef enum:
     PADDING_SHARE = 10          # a leader begins in the sector of its record's head
 
 cdef double LOOK_AGAIN_S = 0.02
+# Between a compaction that came to nothing and the next.
+cdef double RETRY_S = 1.0
 
 
 cdef class Compaction:
@@ -76,6 +78,8 @@ cdef class Compaction:
         cdef int64_t limit
         options = self.files.options
         if options.compact_min_files == 0 or self.files.is_compacting or self.files.stopping:
+            return False
+        if time.monotonic() < self.not_before_s:
             return False
         pthread_mutex_lock(&self.files.buffer.lock)
         for file in self.files.older:
@@ -130,15 +134,21 @@ cdef class Compaction:
             log.error("no compaction, the journal goes on without it: %s", error)
 
     def compact_quietly(self):
-        """The compaction thread; it has the lock. What fails here is tried after the next roll."""
+        """The compaction thread; it has the lock.
+
+        What fails here is tried after the next roll, on a full disk after RETRY_S.
+        """
+        has_replaced = False
         try:
             if not self.files.stopping and not self.ending:
-                self.compact_files()
+                has_replaced = self.compact_files()
         except (JournalClosed, CompactionStopped) as error:
             log.info("compaction given up: %s", error)
         except (JournalError, MemoryError) as error:
             log.error("compaction given up, the journal goes on without it: %s", error)
         finally:
+            if not has_replaced:
+                self.not_before_s = time.monotonic() + RETRY_S
             self.lock.release()
 
     def compact_files(self, progress=None):

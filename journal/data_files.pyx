@@ -188,6 +188,10 @@ cdef class DataFiles:
         pthread_mutex_unlock(&self.buffer.lock)
         return reserve_size(count + self.ends, len(self.older), self.pool.file_size, self.compacts)
 
+    def ahead_now(self):
+        """Files to be open ahead. On a full disk one: compaction needs free ones."""
+        return self.ahead if self.no_space is None else 1
+
     def lacks_files(self):
         """Whether another file is to be made: for those opened ahead, and for the reserve.
 

@@ -102,7 +102,7 @@ cdef class FileMaintenance:
 
     def open_free(self):
         """Open free files ahead."""
-        while len(self.files.ready) < self.files.ahead and not self.files.stopping:
+        while len(self.files.ready) < self.files.ahead_now() and not self.files.stopping:
             pooled = self.files.pool.take_free()
             if pooled is None:
                 return
@@ -118,9 +118,21 @@ cdef class FileMaintenance:
         elif error is None and self.files.no_space is not None:
             log.info("there is room for journal files again: records are accepted")
         self.files.no_space = error
+        self.close_ahead()
         self.files.guard_reserve()
         with self.files.changed:
             self.files.changed.notify_all()
+
+    def close_ahead(self):
+        """Make files that were opened ahead, and are not to be any more, free ones again."""
+        cdef DataFile file
+        while len(self.files.ready) > self.files.ahead_now():
+            file = self.files.ready.pop()
+            self.files.detach(file)
+            pthread_mutex_lock(&self.files.buffer.lock)
+            self.files.index.file_drop(file.opened.slot)
+            pthread_mutex_unlock(&self.files.buffer.lock)
+            self.files.pool.put_back(file.name, file.opened.number, file.opened.file_id)
 
     def detach_closed(self):
         """Close the files that the flusher is done with; their end mark goes to disk first."""

@@ -37,12 +37,17 @@ cdef enum:
 
 
 class OutputFile(NamedTuple):
-    """A file that compaction wrote; called <name>.cmp until it is published."""
+    """A file that compaction wrote; called <name>.cmp until it is published.
+
+    Attributes:
+        was_free: it was one of the journal's free files, and is as long as these.
+    """
 
     name: str
     number: int
     file_id: int
     slot: int
+    was_free: bool
 
 
 class NothingGained(JournalError):
@@ -122,8 +127,12 @@ cdef class NewFiles:
             self.sync_thread.shutdown()
 
     def remove(self):
-        """Delete the files, and have the index forget them. Idempotent."""
+        """Delete the files, and have the index forget them. Idempotent.
+
+        Those that were free are free again: a full disk has no room for others in their place.
+        """
         cdef int32_t slot
+        free_again = []
         for future in self.syncs:
             future.exception()
         self.syncs.clear()
@@ -134,7 +143,11 @@ cdef class NewFiles:
         self.is_open = False
         for output in self.outputs:
             try:
-                self.folder.unlink(f"{output.name}.cmp")
+                if output.was_free:
+                    self.folder.rename(f"{output.name}.cmp", f"{output.name}.tmp")
+                    free_again.append((output.name, output.number))
+                else:
+                    self.folder.unlink(f"{output.name}.cmp")
             except JournalIOError as error:
                 # A load removes what is left.
                 if error.errno != errno.ENOENT:
@@ -145,6 +158,12 @@ cdef class NewFiles:
                 self.index.file_drop(slot)
                 pthread_mutex_unlock(&self.buffer.lock)
         self.outputs.clear()
+        if not free_again:
+            return
+        try:
+            self.pool.take_back(free_again, others=0, reserve=len(self.pool.free) + self.old_count)
+        except JournalIOError as error:
+            log.warning("after a compaction that failed: %s", error)
 
     cdef int split(self, uint8_t compact_count) except -1 nogil:
         """Begin a new file, once, where often copied records end; if there are ids enough."""
@@ -229,7 +248,8 @@ cdef class NewFiles:
             pthread_mutex_unlock(&self.buffer.lock)
         if self.slot < 0:
             raise MemoryError
-        self.outputs.append(OutputFile(name, number, self.next_file_id, self.slot))
+        self.outputs.append(OutputFile(name, number, self.next_file_id, self.slot,
+                                       pooled is not None))
         self.output_count += 1
         if pooled is not None:
             self.folder.rename(name, f"{name}.cmp")

@@ -133,6 +133,11 @@ class FilePool:
         with self._order_lock:
             return self.free.popleft() if self.free else None
 
+    def put_back(self, name: str, number: int, file_id: int) -> None:
+        """The file that take_free() gave last is free again, unwritten, before all others."""
+        with self._order_lock:
+            self.free.appendleft(PooledFile(name, number, file_id))
+
     def open(self, name: str) -> int:
         """A descriptor to write the file through its back end."""
         return self.folder.open(name, write=True, direct=self._direct)

@@ -21,14 +21,39 @@ OVERWRITTEN = ("activemq-data-0.amq.tmp",)
 
 
 class FullDisk:
-    """No journal file can be made while `is_full`."""
+    """No journal file can be made while `is_full`.
+
+    Attributes:
+        delay_s: that each file takes which can be made.
+        has_no_byte: nor a control file, but in the place of another file.
+        refuses_copies: compaction opens no file to copy into.
+        copies_begun: such files that it opened, or was refused.
+    """
 
     def __init__(self):
-        self.is_full = False
+        self.is_full = self.has_no_byte = self.refuses_copies = False
+        self.delay_s = 0
+        self.copies_begun = 0
+        self._replaced = set()
 
     def __call__(self, event):
-        refused = self.is_full and event.call == "create" and event.name.endswith(".amq.tmp")
-        return -errno.ENOSPC if refused and event.name not in OVERWRITTEN else 0
+        if event.call == "rename" and event.is_done:
+            self._replaced.add(event.target)
+        if event.call == "unlink" and not event.is_done:
+            self._replaced.discard(event.name)
+        if event.call != "create" or event.is_done:
+            return 0
+        if event.name.endswith(".cmp"):
+            self.copies_begun += 1
+            return -errno.ENOSPC if self.refuses_copies else 0
+        if not event.name.endswith(".amq.tmp"):
+            return 0
+        if not self.is_full:
+            time.sleep(self.delay_s)
+            return 0
+        if event.name in OVERWRITTEN and not self.has_no_byte:
+            return 0
+        return 0 if event.name in self._replaced else -errno.ENOSPC
 
 
 @pytest.fixture
@@ -152,6 +177,42 @@ def test_a_full_disk_is_compacted(tmp_path, disk):
         assert len(journal) == left + 1
     with opened(tmp_path) as journal:
         assert len(journal) == left + 1
+
+
+def test_a_full_disk_is_compacted_though_many_files_were_opened_ahead(tmp_path, disk):
+    with opened(tmp_path) as journal:
+        # Appends wait for files, and have more of them opened ahead.
+        disk.delay_s = 0.02
+        add_before(journal, 900)
+        assert journal.stats()["files_ahead"] > 2
+        disk.delay_s, disk.is_full, disk.has_no_byte = 0, True, True
+        added = [*range(1, 901), *fill(journal, 901)]
+        for record_id in added:
+            if record_id % 20:
+                acknowledge(journal, record_id)
+        left = len(journal)
+        assert journal.stats()["files_ahead"] + journal.stats()["free_files"] > 2
+        add_when_possible(journal, 2_000_000)
+        assert len(journal) == left + 1
+    with opened(tmp_path) as journal:
+        assert len(journal) == left + 1
+
+
+def test_a_compaction_that_failed_on_a_full_disk_is_tried_again_a_second_later(tmp_path, disk):
+    with opened(tmp_path) as journal:
+        add_before(journal, 900)
+        disk.is_full = True
+        added = [*range(1, 901), *fill(journal, 901)]
+        disk.refuses_copies = True
+        for record_id in added:
+            if record_id % 20:
+                acknowledge(journal, record_id)
+        started = time.monotonic()
+        time.sleep(2.5)
+        seconds = time.monotonic() - started
+        assert 0 < disk.copies_begun <= seconds + 1
+        disk.refuses_copies = False
+        add_when_possible(journal, 2_000_000)
 
 
 def test_files_are_few_while_little_is_live(tmp_path):
