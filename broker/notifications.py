@@ -73,6 +73,7 @@ class NotificationType(Enum):
     NODE_STOPPED = auto()
     NODE_FAILED = auto()
     MESSAGES_STRANDED = auto()
+    NODE_IN_DOUBT = auto()
 
 
 class Origin(NamedTuple):

@@ -109,6 +109,11 @@ class BackupAnnouncer:
                 )
         return None
 
+    def served_at(self) -> dict[str, TransportConfiguration]:
+        """Give how the one that this broker waits for is reached, by cluster connection."""
+        found = ((one.name, one.served_at) for one in self._announcements)
+        return {name: connector for name, connector in found if connector is not None}
+
     async def stop(self) -> None:
         """Announce it no more. Idempotent."""
         announcements, self._announcements = self._announcements, []
@@ -141,7 +146,7 @@ class _Announcement:
         self._own = told_connector(own)
         self._node_id = node_id
         self._user = user
-        self._name = connection.name
+        self.name = connection.name
         self._group: DiscoveryGroup | None = None
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._starting: asyncio.Task[None] | None = None
@@ -155,6 +160,13 @@ class _Announcement:
 
     def forget(self, connection: AsyncConnection) -> None:
         """Nothing: each connection has a task that closes it."""
+
+    @property
+    def served_at(self) -> TransportConfiguration | None:
+        """Where the one that has the node's place is reached, as it has told; None before."""
+        member = self.topology.member(self._node_id)
+        found = None if member is None else member.primary
+        return None if found == self._own else found
 
     # Whom to tell.
 
@@ -216,7 +228,7 @@ class _Announcement:
                 "AMQ221031: backup announced at %s:%s (cluster-connection %s)",
                 connector.host,
                 connector.port,
-                self._name,
+                self.name,
             )
             await lost.wait()
         finally:

@@ -52,6 +52,8 @@ class ClusterManager:
         notifications: hear of groups that start and stop.
         has_default_credentials: cluster-user and cluster-password are the defaults.
         broker: what cluster connections need of it; None for one that joins no other.
+        backups: how the backup of this broker is reached, by cluster connection, where that is
+            known before it announces itself.
 
     Attributes:
         connections: cluster connections that have a connector, by their names.
@@ -70,6 +72,7 @@ class ClusterManager:
         notifications: Notifications,
         has_default_credentials: bool,
         broker: ClusteringBroker | None = None,
+        backups: Mapping[str, TransportConfiguration] | None = None,
     ) -> None:
         self._broker = broker
         self.connections: dict[str, ClusterConnection] = {}
@@ -78,6 +81,7 @@ class ClusterManager:
         self._connectors = connectors
         self._node_id = node_id
         self._environment = environment
+        self._backups = backups or {}
         self._notifications = notifications
         self._timers: list[asyncio.TimerHandle] = []
         self.broadcast_groups: dict[str, BroadcastGroup] = {}
@@ -108,7 +112,8 @@ class ClusterManager:
             )
         told = None if connector is None else told_connector(connector)
         group = self._config.scale_down_group
-        return ClusterTopology(self._node_id, told, self._environment.clock.now_ms, group)
+        backup = self._backups.get(connection.name)
+        return ClusterTopology(self._node_id, told, self._environment.clock.now_ms, group, backup)
 
     def topology(self, cluster_connection: str) -> ClusterTopology:
         """Give the topology of a cluster connection.

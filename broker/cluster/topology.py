@@ -35,6 +35,7 @@ class ClusterTopology:
         connector: how it is reached; None is not told.
         now_ms: wall clock, ms since 1970.
         scale_down_group: of brokers that scale down to each other.
+        backup: how its backup is reached, where that is known before it announces itself.
     """
 
     def __init__(
@@ -43,12 +44,13 @@ class ClusterTopology:
         connector: TransportConfiguration | None,
         now_ms: Callable[[], int],
         scale_down_group: str | None = None,
+        backup: TransportConfiguration | None = None,
     ) -> None:
         self.node_id = node_id
         self._own = Member(node_id, now_ms(), connector, scale_down_group_name=scale_down_group)
         self._now_ms = now_ms
         self._topology = Topology()
-        self._topology.merge(self._own)
+        self._topology.merge(replace(self._own, backup=backup))
         self._listeners: dict[Callable[[Member | Departure], object], None] = {}
         # On which connections each peer has announced itself.
         self._announced: dict[str, dict[Hashable, None]] = {}

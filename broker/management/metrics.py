@@ -74,8 +74,8 @@ _PAIR: Final = (
     ),
     _Item(
         "quiver_ha_outage_seconds",
-        "From the last sign of life of the owner before to the first client, last time; below 0 "
-        "where that is not known",
+        "From the last sign of life of the owner before to the first client, last time, or while "
+        "it was in doubt; below 0 where that is not known",
         lambda one: one.lifecycle.outage_ms / 1000,
     ),
     _Item(

@@ -22,6 +22,7 @@ from broker.errors import BrokerError, ErrorCode
 from broker.recovery.uncollected import uncollected
 from broker.server import listening
 from broker.server.announcing import announced_as_backup
+from broker.server.doubt import Doubt
 from broker.server.opening import activate
 from broker.server.protocols import Protocols
 from broker.transport.acceptor import AcceptorOptions
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.environment import Environment
+    from broker.model.transport_configuration import TransportConfiguration
     from broker.options import BrokerOptions
     from broker.ports import Security
     from broker.server.active import Active
@@ -68,6 +70,7 @@ class Activation:
         wait: what interrupts it before it serves.
         on_failure: told what ended the storage.
         on_lost: told from another thread that the lock is lost.
+        on_certain: told that its lease, which was in doubt, was renewed.
 
     Attributes:
         stores: None before the lock is there, and where nothing is stored.
@@ -89,6 +92,7 @@ class Activation:
         wait: StartWait,
         on_failure: Callable[[Exception], object],
         on_lost: Callable[[Exception], object],
+        on_certain: Callable[[], object],
     ) -> None:
         self._options = options
         self._security = security
@@ -102,12 +106,15 @@ class Activation:
         self._wait = wait
         self._on_failure = on_failure
         self._on_lost = on_lost
+        self._on_certain = on_certain
         self.stores: Stores | None = None
         self.data: StoredData | None = None
         # How far it came.
         self._protocols: Protocols | None = None
         self._in_process: Acceptor | None = None
         self._active: Active | None = None
+        self._doubt: Doubt | None = None
+        self._backups: dict[str, TransportConfiguration] = {}
 
     @property
     def ownership(self) -> Ownership | None:
@@ -146,10 +153,13 @@ class Activation:
             (AcceptorOptions(name=IN_PROCESS),), protocols, self._environment
         )[0]
         self._lifecycle.waiting_for_lock()
-        async with announced_as_backup(self._options, self._environment, self._wait):
+        async with announced_as_backup(self._options, self._environment, self._wait) as served_at:
             stores = self.stores = await open_stores(
                 self._options, on_lost=self._on_lost, wait=self._wait
             )
+        if not self._options.is_backup:
+            # The one that gave its place waits now: clients know of it before it says so.
+            self._backups = served_at
         self._wait.check()
         # With the lock, and before what may take minutes.
         listening.bind(self._acceptors)
@@ -193,6 +203,7 @@ class Activation:
             protocols=protocols,
             loop=self._loop,
             on_failure=self._on_failure,
+            backups=self._backups,
         )
         return active
 
@@ -221,6 +232,7 @@ class Activation:
         await listening.listen(self._acceptors)
         self._check_starting()
         self._lifecycle.activated()
+        self._watch_lease()
         active.bridges.start()
         await self._jms_bridges.start()
         # Others are told of it when they can be served.
@@ -252,6 +264,7 @@ class Activation:
                 and a scale-down.
             scale_down: has chosen where to; None keeps everything here.
         """
+        self._stop_doubting()
         self._clients.scale_down_to = None if scale_down is None else scale_down.target_id
         active = self._active
         if active is not None:
@@ -288,6 +301,7 @@ class Activation:
         Raises:
             JournalError: the storage fails.
         """
+        self._stop_doubting()
         await self._jms_bridges.stop()
         self._lifecycle.deactivated()
         active, self._active = self._active, None
@@ -306,6 +320,17 @@ class Activation:
                 data.close()
             if active is not None:
                 active.close()
+
+    def _watch_lease(self) -> None:
+        ownership = self.ownership
+        is_leased = self.stores is not None and self.stores.is_shared
+        if self._options.shares_store and is_leased and ownership is not None:
+            self._doubt = Doubt(ownership, self._acceptors, self._lifecycle, self._on_certain)
+
+    def _stop_doubting(self) -> None:
+        doubt, self._doubt = self._doubt, None
+        if doubt is not None:
+            doubt.stop()
 
     def _close_stores(self, stores: Stores, active: Active | None, *, is_final: bool) -> None:
         is_composed = active is not None and active.is_composed

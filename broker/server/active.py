@@ -35,10 +35,11 @@ from broker.storage.manager import StorageManager
 from broker.storage.null_storage import NullStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from broker.environment import Environment
     from broker.management.access import ManagedBroker
+    from broker.model.transport_configuration import TransportConfiguration
     from broker.model.wire import WireRecord
     from broker.options import BrokerOptions
     from broker.ports import Security
@@ -68,6 +69,7 @@ class Active:
         protocols: that the broker speaks.
         loop: whose turns it takes.
         on_failure: told what ended the storage.
+        backups: as of ClusterManager.
 
     Attributes:
         bridges: set by prepare().
@@ -90,6 +92,7 @@ class Active:
         protocols: Protocols,
         loop: asyncio.AbstractEventLoop,
         on_failure: Callable[[Exception], object],
+        backups: Mapping[str, TransportConfiguration],
     ) -> None:
         self._options = options
         self._security = security
@@ -100,6 +103,7 @@ class Active:
         self._protocols = protocols
         self._loop = loop
         self._on_failure = on_failure
+        self._backups = backups
         self.reload: Reload | None = None
         self._recorded: Sequence[tuple[int, WireRecord]] = ()
         # How far it came.
@@ -244,6 +248,7 @@ class Active:
                 security.cluster_user, security.cluster_password
             ),
             broker=self._clustering,
+            backups=self._backups,
         )
 
     def _deploy(self, parts: Parts) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from broker.environment import Environment
+    from broker.model.transport_configuration import TransportConfiguration
     from broker.options import BrokerOptions
     from broker.storage.waiting import StartWait
 
@@ -19,8 +20,11 @@ __all__ = ["announced_as_backup"]
 @contextlib.asynccontextmanager
 async def announced_as_backup(
     options: BrokerOptions, environment: Environment, wait: StartWait
-) -> AsyncIterator[None]:
+) -> AsyncIterator[dict[str, TransportConfiguration]]:
     """Announce the broker from when it waits for another one of its pair, until the block ends.
+
+    Gives, filled when the block ends, where the one that it waited for was reached, by the names of
+    cluster connections.
 
     Args:
         options: of the broker.
@@ -29,7 +33,7 @@ async def announced_as_backup(
     """
     cluster = options.configuration.cluster
     if not options.shares_store or not cluster.cluster_connections:
-        yield
+        yield {}
         return
     # A pair without a cluster needs no client, which takes 3 MB.
     from broker.cluster.backup_announcer import BackupAnnouncer, ClusterUser
@@ -39,6 +43,7 @@ async def announced_as_backup(
     announcer = BackupAnnouncer(cluster, user, environment)
     loop = asyncio.get_running_loop()
     is_over = False
+    served_at: dict[str, TransportConfiguration] = {}
 
     def start(node_id: str) -> None:
         if not is_over:
@@ -46,7 +51,8 @@ async def announced_as_backup(
 
     wait.on_waiting(lambda node_id: loop.call_soon_threadsafe(start, node_id))
     try:
-        yield
+        yield served_at
     finally:
         is_over = True
+        served_at |= announcer.served_at()
         await announcer.stop()

@@ -14,6 +14,9 @@ What operators of a pair watch is the HA state, of one broker:
                │  ▲                            any ─▶ FAILED
                ▼  └───── FAILING_BACK ◀───┐
                ACTIVATING ─────────────▶ ACTIVE ─▶ STOPPING ─▶ STOPPED
+                                         ▲  │
+                                         │  ▼
+                                       IN_DOUBT, whether the store is its own
 
 Each step of it is a line in the log with its reason, and counted.
 
@@ -37,6 +40,7 @@ __all__ = ["HaState", "Lifecycle", "ServerState", "Step"]
 log = logging.getLogger("broker")
 
 _STOPPING: Final = "stopping"
+_IN_DOUBT: Final = "its lease has expired, and the database does not answer"
 
 
 class ServerState(Enum):
@@ -55,6 +59,7 @@ class HaState(Enum):
     WAITING = "waiting"
     ACTIVATING = "activating"
     ACTIVE = "active"
+    IN_DOUBT = "in-doubt"
     FAILING_BACK = "failing-back"
     STOPPING = "stopping"
     FAILED = "failed"
@@ -101,7 +106,8 @@ class Lifecycle:
             -1 before.
         last_sign_ms: when the owner of the store before was alive last, ms since 1970; None where
             that is not known.
-        outage_ms: from then until clients might come again, last time; -1 before, or not known.
+        outage_ms: from then, or from the last doubt, until clients might come again, last time; -1
+            before, or not known.
     """
 
     def __init__(
@@ -162,6 +168,8 @@ class Lifecycle:
             return str(self.failure)
         if self.is_stopping:
             return _STOPPING
+        if self.ha_state is HaState.IN_DOUBT:
+            return _IN_DOUBT
         is_ready = self._is_activated and self.ha_state is not HaState.ACTIVATING
         return None if is_ready else self._step
 
@@ -240,6 +248,15 @@ class Lifecycle:
             self.takeover_ms = now_ms - self.ha_since_ms
             self.outage_ms = -1 if self.last_sign_ms is None else now_ms - self.last_sign_ms
         self._enter(HaState.ACTIVE, f"it serves, after {self.takeover_ms} ms of loading")
+
+    def in_doubt(self) -> None:
+        """Another broker may have the store: clients may not come or stay, until certain()."""
+        self._enter(HaState.IN_DOUBT, _IN_DOUBT)
+
+    def certain(self) -> None:
+        """The store is its own yet, and clients may come again."""
+        self.outage_ms = self._now_ms() - self.ha_since_ms
+        self._enter(HaState.ACTIVE, f"its lease was renewed, after {self.outage_ms} ms")
 
     def stopping(self, reason: str = "it was told to stop") -> None:
         """It stops, or waits again; clients that are there may stay until deactivated().

@@ -259,6 +259,7 @@ class Broker:
             wait=self._wait,
             on_failure=self._storage_failed,
             on_lost=self._lost_lease,
+            on_certain=lambda: self._steps.tell(self.parts.notifications),
         )
         try:
             self.parts = await activation.load(self._open_stores)

@@ -310,15 +310,26 @@ class Acceptor:
         Raises:
             BrokerError: another process has taken the port meanwhile.
         """
-        was_listening, port = self.is_listening, self.port
-        await self.stop()
-        self.options = replace(self.options, ssl=ssl_context, port=port)
+        was_listening = self.is_listening
+        await self._stop_for_now()
+        self.options = replace(self.options, ssl=ssl_context)
         if was_listening:
             await self.start()
 
     async def stop(self) -> None:
         """Listen no more and give the ports up; connections stay."""
         self._close()
+
+    async def _stop_for_now(self) -> None:
+        """As stop(); start() takes the same port again, also where the system chose it."""
+        port = self.port
+        await self.stop()
+        self.options = replace(self.options, port=port)
+
+    async def leave(self) -> None:
+        """Close all connections and give the ports up, which start() takes again."""
+        await self._stop_for_now()
+        self.close_connections()
 
     def _left(self, connection: Connection) -> None:
         self.connections.pop(connection, None)

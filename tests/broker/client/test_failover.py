@@ -37,7 +37,7 @@ UNKNOWN = (ErrorCode.TRANSACTION_OUTCOME_UNKNOWN, ErrorCode.TRANSACTION_ROLLED_B
 class Pair:
     """Both in this process: on a database they see each other by its leases."""
 
-    def __init__(self, folder, *, is_cluster=False):
+    def __init__(self, folder, *, is_cluster=False, restart_backup=True):
         self.ports = free_port(), free_port()
         self.uri = "({})?reconnectAttempts=-1&retryInterval=20".format(
             ",".join(f"tcp://127.0.0.1:{port}" for port in self.ports)
@@ -53,6 +53,7 @@ class Pair:
                     ),
                     acceptors=(AcceptorOptions(host="127.0.0.1", port=port),),
                     is_backup=role == "backup",
+                    restart_backup=restart_backup,
                     shares_store=True,
                     failover_on_shutdown=True,
                     configuration=self._cluster(port) if is_cluster else BrokerConfig(),
@@ -142,6 +143,20 @@ async def test_a_client_that_knows_one_of_the_two_goes_over_and_back(tmp_path):
                 await asyncio.wait_for(back.wait(), WAIT_S)
                 assert connection.connector.port == port
             await session.producer("q").send("once more")
+
+
+@asynchronous
+async def test_a_client_knows_the_one_that_gave_its_place_before_that_waits_again(tmp_path):
+    """Killed at once, the primary would leave a client that knows of nobody else."""
+    async with running(tmp_path, is_cluster=True, restart_backup=False) as pair:
+        await pair.fail_over()
+        await asyncio.wait_for(pair.primary.start(), WAIT_S)
+        async with AsyncClient(f"tcp://127.0.0.1:{pair.ports[0]}") as client:
+            await client.session()
+            (member,) = client.topology.members
+
+    assert member.primary.port == pair.ports[0]
+    assert member.backup.port == pair.ports[1]
 
 
 @asynchronous

@@ -214,8 +214,14 @@ class Pair:
         self.note(signal.Signals(how).name, began_s)
         return status
 
-    def note(self, what, began_s):
-        self.outages_ms.setdefault(what, []).append(round((time.monotonic() - began_s) * 1000))
+    def note(self, what, began_s, ended_s=None):
+        ended_s = time.monotonic() if ended_s is None else ended_s
+        self.outages_ms.setdefault(what, []).append(round((ended_s - began_s) * 1000))
+
+    @property
+    def other(self):
+        """The one that does not serve."""
+        return self.backup if self.active is self.primary else self.primary
 
     def _stand_still(self):
         """The primary stops past its lease, and goes on when the backup serves."""
@@ -242,7 +248,7 @@ class Pair:
 
     def pause(self):
         """Who owns a folder stands still, and keeps it."""
-        other = self.backup if self.active is self.primary else self.primary
+        other = self.other
         self.active.process.send_signal(signal.SIGSTOP)
         time.sleep(PAUSE_S)
         is_taken = not other.has_ended() and other.serves()
@@ -375,12 +381,19 @@ class PairService(Service):
         return await self._without_database("database cut", lambda: self._cut_off(relay))
 
     async def _without_database(self, what, outage):
+        """What clients miss ends when the other one serves, or else when this one answers again."""
         world, pair = self.world, self.broker
         world.may_refuse = True
         began_s = time.monotonic()
+        waits = pair.other.process is not None and not pair.other.has_ended()
+        taking_over = asyncio.ensure_future(_served_s(pair.other))
         await outage()
         await self._await_answer()
-        pair.note(what, began_s)
+        if waits and taking_over.done():
+            pair.note(f"{what}, taken over", began_s, taking_over.result())
+        else:
+            taking_over.cancel()
+            pair.note(f"{what}, {'not taken over' if waits else 'with no other one'}", began_s)
         world.may_refuse = False
         return world.is_over
 
@@ -428,3 +441,10 @@ class PairService(Service):
         await self.start()
         await self.empty()
         return problems(self.world.history, ORDERED)
+
+
+async def _served_s(node):
+    """When it serves, by time.monotonic()."""
+    while node.process is None or node.has_ended() or not node.serves():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    return time.monotonic()
