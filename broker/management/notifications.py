@@ -419,7 +419,9 @@ class NotificationMessages:
             self._tell(kind, _text("name", name))
 
     def node(self, kind: NotificationType, role: str, reason: str, since_ms: int) -> None:
-        """Tell of NODE_WAITING, _ACTIVATING, _ACTIVE, _IN_DOUBT, _FAILING_BACK and so on.
+        """Tell of NODE_WAITING, _ACTIVATING, _ACTIVE, _FAILING_BACK, _STOPPING, _STOPPED, _FAILED.
+
+        Tell of NODE_IN_DOUBT, too.
 
         Args:
             kind: a step of one of a pair.

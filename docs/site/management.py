@@ -143,12 +143,11 @@ def _properties() -> Iterator[tuple[str, list[str]]]:
 
 def _told(doc: str) -> list[str]:
     """The names in a docstring such as `Tell of SESSION_CREATED, _CLOSED.`."""
-    line = doc.partition("\n")[0]
-    if not line.startswith("Tell of "):
-        return []
+    lines = [line.strip() for line in doc.splitlines()]
+    told = [line.removeprefix("Tell of ") for line in lines if line.startswith("Tell of ")]
     found: list[str] = []
-    for word in line.removeprefix("Tell of ").replace(";", ",").replace(":", ",").split(","):
-        name = word.strip().rstrip(".").split(" ")[0]
+    for word in ",".join(told).replace(";", ",").replace(":", ",").split(","):
+        name = word.strip().split(" ")[0].rstrip(".")
         if name.startswith("_") and found:
             stem = found[-1]
             while stem and stem + name not in NotificationType.__members__:

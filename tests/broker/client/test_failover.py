@@ -147,7 +147,7 @@ async def test_a_client_that_knows_one_of_the_two_goes_over_and_back(tmp_path):
 
 @asynchronous
 async def test_a_client_knows_the_one_that_gave_its_place_before_that_waits_again(tmp_path):
-    """Killed at once, the primary would leave a client that knows of nobody else."""
+    """A primary that is killed at once must not leave a client that knows no other one."""
     async with running(tmp_path, is_cluster=True, restart_backup=False) as pair:
         await pair.fail_over()
         await asyncio.wait_for(pair.primary.start(), WAIT_S)
