@@ -22,7 +22,7 @@ from tests.servers import free_port
 
 WAIT_S = 60
 KINDS = pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-LEASE_MS = 1000
+LEASE_MS = 2000
 RETRIES = "reconnectAttempts=-1&initialConnectAttempts=-1&retryInterval=20"
 
 
@@ -137,7 +137,8 @@ async def test_an_owner_whose_database_answers_again_in_time_serves_at_the_same_
 
             outage_ms = broker.lifecycle.outage_ms
             again = broker.acceptors[0].port
-            steps = await told(broker)
+            # A busy machine may have been late with a renewal before.
+            steps = (await told(broker))[-2:]
 
     assert is_refused
     assert again == port
