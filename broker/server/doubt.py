@@ -82,6 +82,8 @@ class Doubt:
 
     async def _come_back(self, left: list[Acceptor]) -> None:
         for one in left:
+            if one.is_listening:
+                continue
             try:
                 await one.start()
             except BrokerError as error:
