@@ -443,13 +443,9 @@ class NotificationMessages:
             lost_ms: for how long it was not reached.
         """
         if self._is_heard:
-            self._tell(
-                NotificationType.MESSAGES_STRANDED,
-                _text("name", connection),
-                _text(STRANDED_NODE, node_id),
-                _long(STRANDED_COUNT, count),
-                _long(STRANDED_MS, lost_ms),
-            )
+            where = _text("name", connection), _text(STRANDED_NODE, node_id)
+            counted = _long(STRANDED_COUNT, count), _long(STRANDED_MS, lost_ms)
+            self._tell(NotificationType.MESSAGES_STRANDED, *where, *counted)
 
     def wrong_login(self, user: str | None, remote: str) -> None:
         """Tell of SECURITY_AUTHENTICATION_VIOLATION."""
