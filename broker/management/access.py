@@ -135,6 +135,10 @@ class Lifecycle(Protocol):
         """STOPPED, STARTING, STARTED or STOPPING."""
 
     @property
+    def is_in_doubt(self) -> bool:
+        """Whether another broker may have its store: clients may not come for now."""
+
+    @property
     def is_loaded(self) -> bool:
         """Whether its addresses and queues are there."""
 

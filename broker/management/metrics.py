@@ -41,7 +41,11 @@ class _Item(NamedTuple):
 
 
 _BROKER: Final = (
-    _Item("artemis_active", "Whether clients may come", lambda one: one.lifecycle.is_active),
+    _Item(
+        "artemis_active",
+        "Whether clients may come",
+        lambda one: one.lifecycle.is_active and not one.lifecycle.is_in_doubt,
+    ),
     _Item("artemis_connection_count", "Open connections", lambda one: len(one.clients.connections)),
     _Item(
         "artemis_total_connection_count",

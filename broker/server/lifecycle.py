@@ -162,13 +162,18 @@ class Lifecycle:
         return self.state is ServerState.STOPPING
 
     @property
+    def is_in_doubt(self) -> bool:
+        """Whether another broker may have the store: it takes no clients for now."""
+        return self.ha_state is HaState.IN_DOUBT
+
+    @property
     def not_ready(self) -> str | None:
         """Why clients should not come now, in a few words; None if they may."""
         if self.failure is not None:
             return str(self.failure)
         if self.is_stopping:
             return _STOPPING
-        if self.ha_state is HaState.IN_DOUBT:
+        if self.is_in_doubt:
             return _IN_DOUBT
         is_ready = self._is_activated and self.ha_state is not HaState.ACTIVATING
         return None if is_ready else self._step
