@@ -210,7 +210,7 @@ class ClusterConnection:
         """Whether all peers that it knows have told what they have."""
         if not all(one.bindings.is_told for one in self.peers.values()):
             return False
-        expected = len(self._others())
+        expected = sum(not self._seeking.is_own(one) for one in self._others())
         if self.config.discovery_group_ref is not None:
             # Who is silent so far may be there.
             expected = max(expected, 1)

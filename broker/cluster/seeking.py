@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.client.aio.connection import AsyncConnection
 from broker.client.errors import ClientError, NotConnected
+from broker.client.session_state import AckMode
 from broker.cluster.introduction import HeardTopology, introduce
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class Seeking:
         """Look again soon: what is configured or known has changed."""
         self._wake.set()
 
+    def is_own(self, connector: TransportConfiguration) -> bool:
+        """Whether a connector has led to this broker itself."""
+        return (connector.host, connector.port) in self._own
+
     async def run(self) -> None:
         """Look for them until it is cancelled."""
         attempts = 0
@@ -118,7 +123,7 @@ class Seeking:
             missing = [
                 one
                 for one in self._connectors()
-                if (one.host, one.port) not in self._own and not self._is_found(one)
+                if not self.is_own(one) and not self._is_found(one)
             ]
             await asyncio.gather(*map(self._seek, missing))
             attempts = attempts + 1 if missing else 0
@@ -180,9 +185,15 @@ class Seeking:
 
     async def _stay(self, connector: TransportConfiguration, connection: AsyncConnection) -> None:
         """Keep a connection until the member's bridge has its own: else the member would go."""
-        if (connector.host, connector.port) in self._own:
+        if self.is_own(connector):
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STAY_S):
                 while not self._is_found(connector) and not connection.is_ended:  # noqa: ASYNC110
                     await asyncio.sleep(_LOOK_S)
+                return
+        # By another name than its connector has, this broker is not known by its topology.
+        with contextlib.suppress(ClientError):
+            session = await connection.session(AckMode.PRE)
+            if await session.attribute("broker", "NodeID") == self._identity.node_id:
+                self._own.add((connector.host, connector.port))
