@@ -22,6 +22,7 @@ from broker.cluster.introduction import Identity, is_same_place
 from broker.cluster.lost_nodes import LostNodes
 from broker.cluster.peer_bindings import PeerBindings
 from broker.cluster.peer_bridge import PeerBridge, PeerTarget
+from broker.cluster.peer_rows import nodes_with_queues, row_of_peer, row_of_queue
 from broker.cluster.seeking import Seeking
 from broker.cluster.told import subscription_filter
 from broker.cluster.unanswered import Unanswered
@@ -206,6 +207,11 @@ class ClusterConnection:
         self._lost: dict[str, asyncio.TimerHandle] = {}
 
     @property
+    def name(self) -> str:
+        """As configured."""
+        return self.config.name
+
+    @property
     def is_joined(self) -> bool:
         """Whether all peers that it knows have told what they have."""
         if not all(one.bindings.is_told for one in self.peers.values()):
@@ -283,13 +289,21 @@ class ClusterConnection:
             )
         return found
 
+    def forget(self, node_id: str) -> None:
+        """Know nothing of a node any more; its bridge has stopped.
+
+        It is met anew if it comes back.
+        """
+        if (later := self._lost.pop(node_id, None)) is not None:
+            later.cancel()
+        self._unanswered.pop(node_id, None)
+        peer = self.peers.pop(node_id, None)
+        if peer is not None:
+            peer.bindings.clear()
+            self._broker.groups.settling.peers_changed()
+
     def _nodes_with_queues(self) -> dict[str, Queue]:
-        prefix = f"{STORE_AND_FORWARD}{self.config.name}."
-        return {
-            name.removeprefix(prefix): queue
-            for name, queue in self._broker.bridging.queues.items()
-            if name.startswith(prefix)
-        }
+        return nodes_with_queues(self._broker.bridging.queues, self.config.name)
 
     def _waiting(self) -> Iterable[tuple[str, int, float]]:
         """Give of each node that is not reached what waits for it, and for how long it was not."""
@@ -303,48 +317,19 @@ class ClusterConnection:
     def peer_rows(self) -> list[dict[str, object]]:
         """Give what is known of each other node, as values for JSON; of those too that are gone."""
         now_s = asyncio.get_running_loop().time()
-        rows: list[dict[str, object]] = []
-        for node_id, peer in self.peers.items():
-            status, lost_s = peer.status, peer.lost_at_s
-            bindings = peer.bindings.by_name.values()
-            rows.append(
-                {
-                    "nodeID": node_id,
-                    "connected": peer.is_connected,
-                    "target": ", ".join(
-                        f"{one.host}:{one.port}" for one in peer.peer_target.connectors
-                    ),
-                    "lostForMs": -1 if lost_s is None else int((now_s - lost_s) * 1000),
-                    "queues": len(bindings),
-                    "consumers": sum(one.consumer_count for one in bindings),
-                    "waiting": status.message_count,
-                    "pending": status.pending_count,
-                    "acknowledged": status.acknowledged_count,
-                    "sentBack": peer.sent_back_count,
-                    "stranded": status.message_count if self._lost_nodes.is_told(node_id) else 0,
-                    "reason": status.reason,
-                }
-            )
-        for node_id, queue in self._nodes_with_queues().items():
-            if node_id not in self.peers:
-                count = queue.message_count
-                rows.append(
-                    {
-                        "nodeID": node_id,
-                        "connected": False,
-                        "target": "",
-                        "lostForMs": int((now_s - self._made_s) * 1000),
-                        "queues": 0,
-                        "consumers": 0,
-                        "waiting": count,
-                        "pending": 0,
-                        "acknowledged": 0,
-                        "sentBack": 0,
-                        "stranded": count if self._lost_nodes.is_told(node_id) else 0,
-                        "reason": "not seen since the start of this broker",
-                    }
-                )
-        return rows
+        is_told = self._lost_nodes.is_told
+        rows = [
+            row_of_peer(one, now_s, is_stranded=is_told(one.node_id)) for one in self.peers.values()
+        ]
+        lost_ms, reason = (
+            int((now_s - self._made_s) * 1000),
+            "not seen since the start of this broker",
+        )
+        return rows + [
+            row_of_queue(node_id, queue, lost_ms, reason, is_stranded=is_told(node_id))
+            for node_id, queue in self._nodes_with_queues().items()
+            if node_id not in self.peers
+        ]
 
     # --- members ------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from broker.cluster.peer_rows import left_names
 from broker.management.broker_part import BrokerPart
 from broker.management.errors import ManagementError
 from broker.management.invocation import INT, NAME, TEXT, operation
@@ -87,6 +88,9 @@ class BrokerQueries(BrokerPart):
         ],
         "getJMSBridgeNames": lambda self: list(self._broker.jms_bridges),
         "getClusterConnectionNames": lambda self: list(self._broker.cluster.topologies),
+        "getLeftClusterConnectionNames": lambda self: left_names(
+            self._addresses.queues, self._broker.cluster.topologies
+        ),
         "getAddressMemoryUsage": lambda self: self._addresses.memory.size,
         "getAddressMemoryUsagePercentage": lambda self: (
             self._addresses.memory.size * 100 // self._addresses.memory.size_max

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.cluster.peer_rows import left_names
 from broker.management.acceptor_control import AcceptorControl
 from broker.management.address_control import AddressControl
 from broker.management.bridge_control import BridgeControl
@@ -17,6 +18,7 @@ from broker.management.queue_control import QueueControl
 
 if TYPE_CHECKING:
     from broker.management.access import ManagedBroker
+    from broker.management.forwarding_control import LeftConnectionControl
     from broker.management.invocation import Control
 
 __all__ = ["Resources"]
@@ -65,6 +67,10 @@ class Resources:
         cluster = self._broker.cluster
         if kind == "clusterconnection" and rest in cluster.connections:
             return ClusterConnectionControl(self._broker, cluster.connections[rest])
+        if kind == "clusterconnection" and (
+            rest in cluster.topologies or rest in left_names(addresses.queues, cluster.topologies)
+        ):
+            return self._left_connection(rest)
         if kind == "broadcastgroup" and rest in cluster.broadcast_groups:
             return BroadcastGroupControl(cluster.broadcast_groups[rest])
         if kind == "discoverygroup" and rest in cluster.discovery_groups:
@@ -77,3 +83,15 @@ class Resources:
                 if acceptor.options.name == rest:
                     return AcceptorControl(self._broker, acceptor)
         return None
+
+    def _left_connection(self, name: str) -> LeftConnectionControl:
+        # A broker without cluster connections does not load the client.
+        from broker.cluster.left_connections import LeftConnection
+        from broker.management.forwarding_control import LeftConnectionControl
+
+        broker = self._broker
+        postoffice = broker.parts.postoffice
+        connection = LeftConnection(
+            name, postoffice.addresses.queues, broker.node_id, postoffice.duplicates
+        )
+        return LeftConnectionControl(broker, connection)

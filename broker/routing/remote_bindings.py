@@ -41,6 +41,7 @@ __all__ = [
     "RemoteQueueBinding",
     "forget_routes",
     "name_queues_there",
+    "sf_owner",
 ]
 
 STORE_AND_FORWARD: Final = "$.artemis.internal.sf."
@@ -50,6 +51,21 @@ SENT_TO: Final = "_QUIVER_SENT_TO_"
 _ID: Final = struct.Struct(">q")
 # Of a node id behind the name of a queue: a UUID as text.
 _NODE_ID_SIZE: Final = 36
+
+
+def sf_owner(name: str) -> tuple[str, str] | None:
+    """Give the cluster connection and the node of a store-and-forward queue; None: it is none.
+
+    Names of connections may have dots, ids of nodes have none.
+
+    >>> sf_owner("$.artemis.internal.sf.my.mesh.edc1334e-ecfd-11f1-a1f9-02fc00000001")
+    ('my.mesh', 'edc1334e-ecfd-11f1-a1f9-02fc00000001')
+    >>> sf_owner("orders")
+    """
+    if not name.startswith(STORE_AND_FORWARD):
+        return None
+    connection, _, node_id = name.removeprefix(STORE_AND_FORWARD).rpartition(".")
+    return (connection, node_id) if connection and node_id else None
 
 
 def forget_routes(message: Message) -> None:

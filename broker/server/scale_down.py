@@ -22,7 +22,7 @@ from broker.client.errors import BrokerRefused, ClientError
 from broker.cluster.introduction import Identity, is_same_place
 from broker.errors import BrokerError, ErrorCode
 from broker.routing.duplicates import BRIDGE_PREFIX, KeptNames
-from broker.routing.remote_bindings import STORE_AND_FORWARD
+from broker.routing.remote_bindings import STORE_AND_FORWARD, sf_owner
 from broker.server.scale_down_messages import ScaleDownMessages, ScaleDownStopped
 from broker.server.scale_down_notes import NOTES
 from broker.server.scale_down_target import ScaleDownTarget
@@ -413,11 +413,9 @@ class ScaleDown:
         return found
 
     def _unanswered(self, queue: Queue) -> tuple[Unanswered, str] | None:
-        for name, connection in self._connections.items():
-            prefix = f"{STORE_AND_FORWARD}{name}."
-            if queue.name.startswith(prefix):
-                node_id = queue.name.removeprefix(prefix)
-                return connection.unanswered(node_id, queue), node_id
+        owner = sf_owner(queue.name)
+        if owner is not None and (connection := self._connections.get(owner[0])) is not None:
+            return connection.unanswered(owner[1], queue), owner[1]
         # Of a cluster connection that is not configured any more.
         return None
 

@@ -24,7 +24,7 @@ from broker.printing.describe import xid_base64
 from broker.queues.consumer_ports import Pause
 from broker.queues.refusals import Refusals
 from broker.routing.message_copies import ORIGINAL_ID
-from broker.routing.remote_bindings import STORE_AND_FORWARD
+from broker.routing.remote_bindings import STORE_AND_FORWARD, sf_owner
 from broker.selector.nearest import nearest
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class _Observation:
     def _remote(self, binding: RemoteQueueBinding) -> RemoteState:
         message = self._message
         return RemoteState(
-            node_id=_node_of(self._broker, binding.forwarding.name) or binding.unique_name,
+            node_id=_node_of(binding),
             queue=binding.queue_name,
             is_connected=binding.is_connected,
             redistributes=binding.mode.redistributes,
@@ -280,30 +280,35 @@ def _forwarded(queue: Queue) -> Iterator[Message]:
         cursor.close()
 
 
-def _node_of(broker: ManagedBroker, name: str) -> str | None:
-    """Give the node that a store-and-forward queue leads to; None: it is none."""
-    for connection in broker.cluster.connections:
-        prefix = f"{STORE_AND_FORWARD}{connection}."
-        if name.startswith(prefix):
-            return name.removeprefix(prefix)
-    return name.rpartition(".")[2] if name.startswith(STORE_AND_FORWARD) else None
+def _node_of(binding: RemoteQueueBinding) -> str:
+    """Give the node of a queue of another broker."""
+    owner = sf_owner(binding.forwarding.name)
+    return binding.unique_name if owner is None else owner[1]
 
 
 def _forwarding(broker: ManagedBroker, queue: Queue, now_ms: int) -> Forwarding | None:
     """Say what takes from a queue where that is a bridge."""
-    node_id = _node_of(broker, queue.name)
-    if node_id is not None:
-        for connection in broker.cluster.connections.values():
-            for row in connection.peer_rows():
-                if row["nodeID"] == node_id:
-                    lost_ms = int(str(row["lostForMs"]))
-                    return Forwarding(
-                        bridge=queue.name,
-                        node_id=node_id,
-                        is_connected=row["connected"] is True,
-                        lost_since_ms=None if lost_ms < 0 else now_ms - lost_ms,
-                        reason=str(row["reason"]),
-                    )
+    owner = sf_owner(queue.name)
+    if owner is not None:
+        name, node_id = owner
+        connection = broker.cluster.connections.get(name)
+        if connection is None:
+            return Forwarding(
+                bridge=queue.name,
+                node_id=node_id,
+                is_connected=False,
+                reason=f"no cluster-connection {name} is in use",
+            )
+        for row in connection.peer_rows():
+            if row["nodeID"] == node_id:
+                lost_ms = int(str(row["lostForMs"]))
+                return Forwarding(
+                    bridge=queue.name,
+                    node_id=node_id,
+                    is_connected=row["connected"] is True,
+                    lost_since_ms=None if lost_ms < 0 else now_ms - lost_ms,
+                    reason=str(row["reason"]),
+                )
         return Forwarding(bridge=queue.name, node_id=node_id, is_connected=False, is_known=False)
     for bridge in broker.bridges.by_name.values():
         status = bridge.status

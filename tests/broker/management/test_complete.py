@@ -35,6 +35,7 @@ BEYOND = {
     "ActiveMQServerControl": {
         *("getDuplicateCount", "getJMSBridgeNames", "sendQueueInfoToQueue"),
         *("getStrandedMessagesAsJSON", "queryTraceAsJSON"),
+        "getLeftClusterConnectionNames",
         *("addDuplicateIds", "beginScaleDown", "isScaledDown", "updateDuplicateIdCache"),
         # With a second signature.
         "scaleDown",
