@@ -230,9 +230,9 @@ def session_with(*node_ids):
 
 
 def test_a_node_is_named_by_its_id_or_so_much_of_it_as_no_other_has():
-    session = session_with("abc-1", "abc-10", "abd-2")
+    session = session_with("abc-1", "abc-10", "xyz-2")
 
-    assert _find(session, "abd").node_id == "abd-2"
+    assert _find(session, "xyz").node_id == "xyz-2"
     # One id may be the beginning of another.
     assert _find(session, "abc-1").node_id == "abc-1"
     for text, said in (
@@ -243,8 +243,8 @@ def test_a_node_is_named_by_its_id_or_so_much_of_it_as_no_other_has():
         with pytest.raises(click.ClickException) as raised:
             _find(session, text)
         assert raised.value.message == said
-    with pytest.raises(click.ClickException, match="no node abd-2 in cluster-connection d"):
-        _find(session, "abd-2", "d")
+    with pytest.raises(click.ClickException, match="no node xyz-2 in cluster-connection d"):
+        _find(session, "xyz-2", "d")
 
 
 def test_queues_belong_to_the_connection_of_their_whole_name():
