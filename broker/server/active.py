@@ -13,9 +13,11 @@ Threads: the event loop's alone.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from broker.cluster.cluster_manager import ClusterManager
+from broker.cluster.peer_rows import left_names
 from broker.errors import BrokerError, ErrorCode
 from broker.recovery.recovery import recover
 from broker.routing.large_copies import LOOK_AGAIN_S
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from broker.storage.open import Stores
 
 __all__ = ["Active"]
+
+log = logging.getLogger("broker")
 
 
 class Active:
@@ -233,7 +237,15 @@ class Active:
         configuration = self._options.configuration
         security = configuration.security
         node_id = self._clients.node_id
-        if configuration.cluster.cluster_connections:
+        connections = configuration.cluster.cluster_connections
+        in_use = {one.name for one in connections}
+        for name in left_names(parts.postoffice.addresses.queues, in_use):
+            log.warning(
+                "store-and-forward queues of cluster-connection %s are here, which is not in use: "
+                "`broker cluster status` shows them, `broker cluster sf` moves what is in there",
+                name,
+            )
+        if connections:
             self._clustering = Clustering(
                 *(self._options, parts, self.bridges, node_id, self._recorded),
                 self._protocols.connected_elsewhere,

@@ -155,7 +155,7 @@ class Renamed(Mesh):
 @pytest.mark.parametrize("command", ["return", "move"])
 @asynchronous
 async def test_what_waits_under_an_older_name_of_the_connection_is_seen_and_moved(
-    tmp_path, command
+    tmp_path, command, caplog
 ):
     cluster = Renamed(
         2,
@@ -179,6 +179,7 @@ async def test_what_waits_under_an_older_name_of_the_connection_is_seen_and_move
         await cluster.joined()
         here = cluster.nodes[0]
 
+        assert "queues of cluster-connection mesh.old are here" in caplog.text
         old, new = sorted(await rows_of(here), key=lambda row: row["connected"])
         assert (old["connection"], old["nodeID"], old["waiting"]) == ("mesh.old", there, 10)
         assert old["reason"] == "no cluster-connection mesh.old is in use"
