@@ -8,7 +8,7 @@ from broker.discovery.topology import Departure, Member
 from broker.discovery.topology import Topology as Members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from broker.model.transport_configuration import TransportConfiguration
     from broker.protocols.core.packet_cluster import ClusterTopology
@@ -27,12 +27,29 @@ def distinct(connectors: Iterable[TransportConfiguration]) -> list[TransportConf
 class Topology(Members):
     """All members that are known; the newest word on each counts."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._listeners: dict[Callable[[], None], None] = {}
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have a function called behind every change.
+
+        Args:
+            listener: called in the event loop that the client belongs to.
+        """
+        self._listeners[listener] = None
+
+    def unlisten(self, listener: Callable[[], None]) -> None:
+        """Have a function called no more. Idempotent."""
+        self._listeners.pop(listener, None)
+
     def update(self, packet: ClusterTopology) -> bool:
         """Take what a broker said; whether it changed anything."""
+        statement: Member | Departure
         if packet.exit:
-            return self.merge(Departure(packet.node_id, packet.unique_event_id))
-        return self.merge(
-            Member(
+            statement = Departure(packet.node_id, packet.unique_event_id)
+        else:
+            statement = Member(
                 packet.node_id,
                 packet.unique_event_id,
                 packet.primary,
@@ -40,7 +57,11 @@ class Topology(Members):
                 packet.backup_group_name,
                 packet.scale_down_group_name,
             )
-        )
+        is_changed = self.merge(statement)
+        if is_changed:
+            for listener in tuple(self._listeners):
+                listener()
+        return is_changed
 
     def member_at(self, connector: TransportConfiguration) -> Member | None:
         """Give the member that is reached by this connector; None if that is not known.

@@ -1,22 +1,19 @@
-"""Receiving in asyncio: one at a time, by `async for`, or by a listener."""
+"""A consumer in asyncio: what it takes of its queue, and how that is acknowledged."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import inspect
 from typing import TYPE_CHECKING
 
 from broker.client.aio.received import AsyncReceived
+from broker.client.aio.receiving import Receiving
 from broker.client.aio.waiting import settled
-from broker.client.blocks import AsyncBlock
-from broker.client.errors import BrokerRefused, CallInterrupted, ClientError, ClosedError
+from broker.client.errors import BrokerRefused, CallInterrupted, ClientError
 from broker.client.session_state import AckMode
 from broker.protocols.core.packet_connection import NullResponse
 from broker.protocols.core.packet_session import CloseConsumer, Expired
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
     from broker.client.aio.calls import Calls
     from broker.client.deliveries import ConsumerState
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 _AUTOMATIC = (AckMode.AUTO, AckMode.DUPS_OK, AckMode.TRANSACTED, AckMode.XA)
 
 
-class AsyncConsumer(AsyncBlock):
+class AsyncConsumer(Receiving):
     """Receives the messages of one queue. Made by `AsyncSession.consumer()`.
 
     In the modes where the client acknowledges, it does so when `receive` returns a message, when
@@ -44,116 +41,44 @@ class AsyncConsumer(AsyncBlock):
         listener: Callable[[AsyncReceived], object] | None,
         on_closed: Callable[[AsyncConsumer], object],
     ) -> None:
+        super().__init__(state.request.queue)
         self._calls = calls
         self._state = state
         self._on_closed = on_closed
         self._mode = calls.state.mode
-        self._arrived = asyncio.Event()
-        self._is_closed = False
-        self._is_ending = False
         # How many messages were handed over, and up to which of them they are acknowledged.
         self._handed_over = 0
         self._acknowledged = 0
         # The last message handed over and not acknowledged, and bytes of those before it.
         self._unacknowledged: AsyncReceived | None = None
         self._unacknowledged_bytes = 0
-        self.on_error: Callable[[Exception], None] = self._log
-        state.on_change = self._arrived.set
-        self._listening: asyncio.Task[None] | None = None
+        self.watch(self._arrived.set)
         if listener is not None:
-            self._listening = asyncio.ensure_future(self._listen(listener))
+            self.listen(listener)
 
     # Receiving.
 
-    async def receive(self, timeout_s: float | None = None) -> AsyncReceived | None:
-        """Give the next message, None when none came in time.
-
-        None also says that the broker had none to give. In the modes where the client acknowledges,
-        the message is acknowledged when this returns.
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have another one told when a message arrives, or when the consumer has ended.
 
         Args:
-            timeout_s: seconds to wait for one; None for ever.
+            changed: called then; `error` says why it has ended.
+        """
+        self._state.on_change = changed
+
+    @property
+    def error(self) -> ClientError | None:
+        """Why it has ended; None as long as it has not."""
+        return self._state.error
+
+    def take(self) -> AsyncReceived | None:
+        """Give the next message if one is here; it is not acknowledged by that.
 
         Raises:
             ClosedError: the consumer was closed, here or by the broker.
             ClientError: the connection is lost for good.
         """
-        received = await self._next(timeout_s)
-        if received is not None and self._mode in _AUTOMATIC:
-            await self._acknowledge_automatically(received)
-        return received
-
-    async def receive_many(
-        self, count_max: int, timeout_s: float | None = None
-    ) -> list[AsyncReceived]:
-        """Give the next message, and those behind it that are here already.
-
-        In the modes where the client acknowledges, all are acknowledged when this returns.
-
-        Args:
-            count_max: how many at most.
-            timeout_s: seconds to wait for the first one, None for ever; [] if none came in time.
-
-        Raises:
-            ClosedError: the consumer was closed, here or by the broker.
-            ClientError: the connection is lost for good.
-        """
-        first = await self._next(timeout_s)
-        if first is None:
-            return []
-        found = [first]
-        while len(found) < count_max and (received := self._take()) is not None:
-            found.append(received)
-        if self._mode in _AUTOMATIC:
-            # One says so for all.
-            self._unacknowledged_bytes += sum(received.size for received in found[:-1])
-            await self._acknowledge_automatically(found[-1])
-        return found
-
-    async def receive_now(self) -> AsyncReceived | None:
-        """Give the next message if the broker has one now, None if not."""
-        return await self.receive(0)
-
-    async def _next(self, timeout_s: float | None) -> AsyncReceived | None:
-        found = self._take()
-        if found is not None:
-            return found
-        self._state.ask()
-        self.flush_acknowledgements()
-        try:
-            if timeout_s is None or timeout_s > 0:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(timeout_s):
-                        return await self._wait()
-            return await self._forced()
-        finally:
-            self._state.stop_asking()
-
-    async def _wait(self) -> AsyncReceived:
-        while True:
-            self._arrived.clear()
-            found = self._take()
-            if found is not None:
-                return found
-            self._state.ask()
-            await self._arrived.wait()
-
-    async def _forced(self) -> AsyncReceived | None:
-        """Ask the broker for what it has; nothing is here until its mark comes."""
-        while True:
-            await self._calls.ready()
-            try:
-                await settled(
-                    self._state.force(), self._calls.state.options.call_timeout_s, "a delivery"
-                )
-            except CallInterrupted:
-                # A new session: ask it again.
-                continue
-            return self._take()
-
-    def _take(self) -> AsyncReceived | None:
-        if self._is_closed or self._is_ending:
-            raise ClosedError("the consumer is closed")
+        self._check_open()
         while (delivery := self._state.take()) is not None:
             state = self._state
             received = AsyncReceived(self, delivery, self._handed_over + 1, state.generation)
@@ -173,72 +98,38 @@ class AsyncConsumer(AsyncBlock):
             return False
         return expiration <= self._calls.now_ms()
 
-    async def __aiter__(self) -> AsyncIterator[AsyncReceived]:
-        """Give messages until the consumer is closed; each is acknowledged before the next."""
-        while not self._is_closed:
-            try:
-                received = await self.next_unacknowledged()
-            except ClosedError:
-                return
-            yield received
-            await self.done_with(received)
+    def ask(self) -> None:
+        """Let a message come, where it waits to be asked for; send what was acknowledged."""
+        self._state.ask()
+        self.flush_acknowledgements()
 
-    async def next_unacknowledged(self) -> AsyncReceived:
-        """Give the next message, and leave it to `done_with` to acknowledge it.
+    def stop_asking(self) -> None:
+        """No call waits for a message any more."""
+        self._state.stop_asking()
+
+    async def force(self) -> None:
+        """Wait until what the broker has now is here.
 
         Raises:
-            ClosedError: the consumer was closed, or woken up by `wake_up`.
+            ClientError: the connection is lost for good, or the answer did not come.
         """
-        received = await self._next(None)
-        assert received is not None
-        return received
-
-    async def done_with(self, received: AsyncReceived) -> None:
-        """Acknowledge a message in the modes where the client does.
-
-        Args:
-            received: what `next_unacknowledged` gave.
-        """
-        if self._mode in _AUTOMATIC and not self._is_closed:
-            await self._acknowledge_automatically(received)
-
-    def wake_up(self) -> None:
-        """Hand out nothing more; calls that wait for a message raise ClosedError."""
-        self._is_ending = True
-        self._arrived.set()
-
-    # Listening.
-
-    async def _listen(self, listener: Callable[[AsyncReceived], object]) -> None:
         while True:
+            await self._calls.ready()
             try:
-                received = await self.next_unacknowledged()
-            except ClientError as error:
-                if not self._is_closed:
-                    self.on_error(error)
-                return
-            try:
-                outcome = listener(received)
-                if inspect.isawaitable(outcome):
-                    await outcome
-                await self.done_with(received)
-            except Exception as error:  # noqa: BLE001 - a listener may raise anything
-                self.on_error(error)
-                return
-
-    def _log(self, error: Exception) -> None:
-        asyncio.get_running_loop().call_exception_handler(
-            {"message": f"the listener of {self._state.request.queue!r} ended", "exception": error}
-        )
-
-    async def stop_listening(self) -> None:
-        """End the listener, after the message it has now."""
-        task, self._listening = self._listening, None
-        if task is None or task is asyncio.current_task():
+                await self.force_once()
+            except CallInterrupted:
+                # A new session: ask it again.
+                continue
             return
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+
+    async def force_once(self) -> None:
+        """Wait until what the broker has now is here, by the connection that there is now.
+
+        Raises:
+            CallInterrupted: that connection was lost.
+            ClientError: the answer did not come.
+        """
+        await settled(self._state.force(), self._calls.state.options.call_timeout_s, "a delivery")
 
     # Acknowledging.
 
@@ -285,6 +176,26 @@ class AsyncConsumer(AsyncBlock):
             self._acknowledged = received.number
             self._unacknowledged = received
             self.flush_acknowledgements()
+
+    async def done_with(self, received: AsyncReceived) -> None:
+        """Acknowledge a message in the modes where the client does.
+
+        Args:
+            received: what `next_unacknowledged` gave.
+        """
+        if self._mode in _AUTOMATIC and not self._is_closed:
+            await self._acknowledge_automatically(received)
+
+    async def done_with_all(self, found: list[AsyncReceived]) -> None:
+        """Acknowledge messages in the modes where the client does.
+
+        Args:
+            found: one at least, in the order in which they were handed over.
+        """
+        if self._mode in _AUTOMATIC:
+            # One says so for all.
+            self._unacknowledged_bytes += sum(received.size for received in found[:-1])
+            await self._acknowledge_automatically(found[-1])
 
     async def _acknowledge_automatically(self, received: AsyncReceived) -> None:
         if self._state.request.browse_only:

@@ -21,11 +21,18 @@ class ReceivingConsumer(Protocol):
     async def acknowledge(self, received: AsyncReceived) -> None:
         """Acknowledge: in mode INDIVIDUAL this message alone, else all up to it."""
 
+    async def done_with(self, received: AsyncReceived) -> None:
+        """Acknowledge a message in the modes where the client does."""
+
+    async def done_with_all(self, found: list[AsyncReceived]) -> None:
+        """Acknowledge messages in the modes where the client does."""
+
 
 class AsyncReceived:
     """One message as its consumer got it.
 
     Attributes:
+        consumer: that received it.
         message: headers and properties, and the body where it came in one piece.
         delivery_count: 1 the first time.
         number: how many messages its consumer has handed over with it.
@@ -38,7 +45,7 @@ class AsyncReceived:
     def __init__(
         self, consumer: ReceivingConsumer, delivery: Delivery, number: int, generation: int
     ) -> None:
-        self._consumer = consumer
+        self.consumer = consumer
         self.number = number
         self.generation = generation
         self._delivery = delivery
@@ -137,7 +144,7 @@ class AsyncReceived:
 
     async def acknowledge(self) -> None:
         """Acknowledge it: in mode INDIVIDUAL it alone, else all up to it of its consumer."""
-        await self._consumer.acknowledge(self)
+        await self.consumer.acknowledge(self)
 
     def discard_body(self) -> None:
         """Throw away what was not read of a large body."""
