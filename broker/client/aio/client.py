@@ -7,6 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Final, Unpack
 
 from broker.client.aio.connection import AsyncConnection
+from broker.client.aio.everywhere import AsyncEverywhereConsumer, Wanted
 from broker.client.balancing import BalancingPolicy, policy_named
 from broker.client.blocks import AsyncBlock
 from broker.client.errors import ClosedError, NotConnected
@@ -17,6 +18,9 @@ from broker.client.uri import parse_uri
 from broker.environment import Environment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.client.aio.received import AsyncReceived
     from broker.client.aio.session import AsyncSession
     from broker.client.options import ClientSettings
     from broker.discovery.group import DiscoveryGroup
@@ -74,6 +78,7 @@ class AsyncClient(AsyncBlock):
         )
         self._connections: list[AsyncConnection] = []
         self._first: AsyncConnection | None = None
+        self._everywhere: dict[AsyncEverywhereConsumer, None] = {}
         self._connecting = asyncio.Lock()
         self._is_closed = False
 
@@ -175,6 +180,57 @@ class AsyncClient(AsyncBlock):
                 self._first = await self.connect()
         return await self._first.session(mode, start=start, **changes)
 
+    async def consume_everywhere(
+        self,
+        queue: str,
+        selector: str | None = None,
+        *,
+        mode: AckMode = AckMode.AUTO,
+        priority: int = 0,
+        listener: Callable[[AsyncReceived], object] | None = None,
+        **changes: Unpack[ClientSettings],
+    ) -> AsyncEverywhereConsumer:
+        """Consume from all nodes of the cluster at once, and from those that join later.
+
+        Each node has a connection, a session and a consumer of its own, so the window of
+        `consumer_window_size` is per node. A connection goes to its node and that one's backup only.
+        A node that leaves is dropped without an error, and consumed again once it is back.
+
+        No queue is made, as `AsyncSession.consumer()` makes none. A node without the queue is
+        skipped, and tried again every `retry_interval`, as one that cannot be reached.
+
+        Args:
+            queue: its name, or `address::queue`.
+            selector: only messages for which this holds; JMS names are understood.
+            mode: who acknowledges, and when; none of transactions.
+            priority: consumers of a higher one are served first by their node.
+            listener: called with each message; a coroutine function is awaited.
+            **changes: options of its sessions that differ from the client's.
+
+        Raises:
+            ValueError: the mode is one of transactions, which belong to one node.
+            BrokerRefused: a node refused for good, such as `SecurityRefused`, or a wrong selector.
+            NotConnected: no node could be reached.
+            ClosedError: the client is closed.
+        """
+        wanted = Wanted(queue, selector, mode, priority, changes)
+        # An option that is none is an error here, not at every node.
+        self.options_with(changes)
+        first = await self.connect()
+        consumer = AsyncEverywhereConsumer(self, wanted, self._forget_everywhere)
+        self._everywhere[consumer] = None
+        try:
+            await consumer.open(first.connector)
+            # It was there for the topology, and could be sent on to another node.
+            await first.close()
+        except BaseException:
+            first.abort()
+            await consumer.close()
+            raise
+        if listener is not None:
+            consumer.listen(listener)
+        return consumer
+
     @property
     def is_closed(self) -> bool:
         """Whether `close` was called."""
@@ -183,7 +239,8 @@ class AsyncClient(AsyncBlock):
     @property
     def connections(self) -> tuple[AsyncConnection, ...]:
         """The connections that are open."""
-        return tuple(self._connections)
+        everywhere = (one for consumer in self._everywhere for one in consumer.connections)
+        return (*self._connections, *everywhere)
 
     def forget(self, connection: AsyncConnection) -> None:
         """Drop a connection that was closed; the connection calls it.
@@ -196,13 +253,20 @@ class AsyncClient(AsyncBlock):
         if connection is self._first:
             self._first = None
 
+    def _forget_everywhere(self, consumer: AsyncEverywhereConsumer) -> None:
+        self._everywhere.pop(consumer, None)
+
     async def close(self) -> None:
         """Close all connections, cancelled at once; the client cannot be used any more."""
         self._is_closed = True
         try:
+            for consumer in tuple(self._everywhere):
+                await consumer.close()
             for connection in tuple(self._connections):
                 await connection.close()
         finally:
+            for consumer in tuple(self._everywhere):
+                consumer.abort()
             for connection in tuple(self._connections):
                 connection.abort()
             if self._group is not None:
@@ -213,7 +277,7 @@ class AsyncClient(AsyncBlock):
         brokers = ",".join(f"{one.host}:{one.port}" for one in self.connectors)
         if self._discovery is not None:
             brokers = f"{self._discovery.text} ({brokers})"
-        state = "closed" if self._is_closed else f"{len(self._connections)} connections"
+        state = "closed" if self._is_closed else f"{len(self.connections)} connections"
         return f"<AsyncClient {brokers}: {state}>"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from broker.client.aio.client import AsyncClient
+from broker.client.blocking.consumer import Consumer, Received
 from broker.client.blocking.runner import Runner
 from broker.client.blocking.session import Session
 from broker.client.blocks import Block
@@ -76,6 +77,48 @@ class Client(Block):
         """
         work = self._client.session(mode, start=start, **changes)
         return Session(self._runner, self._runner.wait(work))
+
+    def consume_everywhere(
+        self,
+        queue: str,
+        selector: str | None = None,
+        *,
+        mode: AckMode = AckMode.AUTO,
+        priority: int = 0,
+        listener: Callable[[Received], object] | None = None,
+        **changes: Unpack[ClientSettings],
+    ) -> Consumer:
+        """Consume from all nodes of the cluster at once, and from those that join later.
+
+        Nodes with messages take turns, and a message is acknowledged at the node that it came
+        from. Each has a connection, a session and a consumer of its own, so the window of
+        `consumer_window_size` is per node. A node that leaves is dropped without an error, and
+        consumed again once it is back.
+
+        No queue is made, as `Session.consumer()` makes none. A node without the queue is skipped,
+        and tried again every `retry_interval`, as one that cannot be reached.
+
+        `receive` raises what a node refuses for good once, and the other nodes go on. When no node
+        is left, and the rounds of `reconnect_attempts` are used up, it raises NotConnected.
+
+        Args:
+            queue: its name, or `address::queue`.
+            selector: only messages for which this holds; JMS names are understood.
+            mode: who acknowledges, and when; none of transactions.
+            priority: consumers of a higher one are served first by their node.
+            listener: called with each message, in a thread of its own.
+            **changes: options of its sessions that differ from the client's.
+
+        Raises:
+            ValueError: the mode is one of transactions, which belong to one node.
+            BrokerRefused: a node refused for good, such as `SecurityRefused`, or a wrong selector.
+            NotConnected: no node could be reached.
+            ClosedError: the client is closed.
+        """
+        work = self._client.consume_everywhere(
+            queue, selector, mode=mode, priority=priority, **changes
+        )
+        return Consumer(self._runner, self._runner.wait(work), listener)
 
     def connect(self) -> Connection:
         """Open a connection to the broker that the policy chooses, or to another.

@@ -12,8 +12,8 @@ from broker.client.errors import ClosedError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
-    from broker.client.aio.consumer import AsyncConsumer
     from broker.client.aio.received import AsyncReceived
+    from broker.client.aio.receiving import Receiving
     from broker.client.blocking.runner import Runner
     from broker.model.message import Message
     from broker.model.properties import Property, PropertyValue
@@ -119,6 +119,8 @@ async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
 class Consumer(Block):
     """Receives the messages of one queue. Made by `Session.consumer()`.
 
+    `Client.consume_everywhere()` gives one that receives those of every node.
+
     Attributes:
         on_error: called, in the listener's thread, with what a listener raised; the message is
             not acknowledged, and the listener is not called again. If it is not set, the error
@@ -128,7 +130,7 @@ class Consumer(Block):
     def __init__(
         self,
         runner: Runner,
-        consumer: AsyncConsumer,
+        consumer: Receiving,
         listener: Callable[[Received], object] | None,
     ) -> None:
         self._runner = runner
