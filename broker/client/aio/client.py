@@ -7,7 +7,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Final, Unpack
 
 from broker.client.aio.connection import AsyncConnection
-from broker.client.aio.everywhere import AsyncEverywhereConsumer, Wanted
+from broker.client.aio.everywhere import AsyncEverywhereConsumer
+from broker.client.aio.node_consumer import Wanted
 from broker.client.balancing import BalancingPolicy, policy_named
 from broker.client.blocks import AsyncBlock
 from broker.client.errors import ClosedError, NotConnected
@@ -193,7 +194,7 @@ class AsyncClient(AsyncBlock):
         """Consume from all nodes of the cluster at once, and from those that join later.
 
         Each node has a connection, a session and a consumer of its own, so the window of
-        `consumer_window_size` is per node. A connection goes to its node and that one's backup only.
+        `consumer_window_size` is per node. A connection goes to its node, and that one's backup.
         A node that leaves is dropped without an error, and consumed again once it is back.
 
         No queue is made, as `AsyncSession.consumer()` makes none. A node without the queue is
@@ -217,10 +218,10 @@ class AsyncClient(AsyncBlock):
         # An option that is none is an error here, not at every node.
         self.options_with(changes)
         first = await self.connect()
-        consumer = AsyncEverywhereConsumer(self, wanted, self._forget_everywhere)
+        consumer = AsyncEverywhereConsumer(self, wanted, first.connector, self._forget_everywhere)
         self._everywhere[consumer] = None
         try:
-            await consumer.open(first.connector)
+            await consumer.open()
             # It was there for the topology, and could be sent on to another node.
             await first.close()
         except BaseException:
@@ -238,9 +239,8 @@ class AsyncClient(AsyncBlock):
 
     @property
     def connections(self) -> tuple[AsyncConnection, ...]:
-        """The connections that are open."""
-        everywhere = (one for consumer in self._everywhere for one in consumer.connections)
-        return (*self._connections, *everywhere)
+        """The connections that are open; not those of `consume_everywhere`."""
+        return tuple(self._connections)
 
     def forget(self, connection: AsyncConnection) -> None:
         """Drop a connection that was closed; the connection calls it.
@@ -277,7 +277,7 @@ class AsyncClient(AsyncBlock):
         brokers = ",".join(f"{one.host}:{one.port}" for one in self.connectors)
         if self._discovery is not None:
             brokers = f"{self._discovery.text} ({brokers})"
-        state = "closed" if self._is_closed else f"{len(self.connections)} connections"
+        state = "closed" if self._is_closed else f"{len(self._connections)} connections"
         return f"<AsyncClient {brokers}: {state}>"
 
 
