@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["NodeConsumer", "NodeOwner", "Wanted"]
 
 _OF_TRANSACTIONS: Final = (AckMode.TRANSACTED, AckMode.XA, AckMode.XA_CLIENT)
+_PASSING: Final = (ErrorCode.SESSION_CREATION_REJECTED, ErrorCode.ROUTING_EXCEPTION)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -306,6 +307,5 @@ class NodeConsumer:
 
 
 def _may_change(error: BrokerRefused) -> bool:
-    """Whether a refusal may be over soon: no queue yet, or a broker that is starting."""
-    is_starting = error.code == ErrorCode.SESSION_CREATION_REJECTED
-    return is_starting or isinstance(error, QueueMissing)
+    """Whether a refusal may be over soon: no queue yet, a broker that starts, a router's choice."""
+    return isinstance(error, QueueMissing) or error.code in _PASSING

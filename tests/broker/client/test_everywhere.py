@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +13,12 @@ from broker.embedded import EmbeddedBroker
 from broker.model.routing_type import RoutingType
 from broker.protocols.core.packet_cluster import ClusterTopology
 from tests.broker.bridges.two_brokers import make_queue, port_of, send, session_of, take
+from tests.broker.client.test_failover import running
 from tests.broker.cluster.mesh import Mesh, queue, settings, until, waiting
 from tests.interop.asynchronous import asynchronous
+from tests.pages import fences
 
+GUIDE = Path(__file__).resolve().parents[3] / "docs/guide/cluster.md"
 Q = (queue("q"),)
 WAIT_S = 30
 HOW = {
@@ -239,8 +243,8 @@ async def test_at_first_a_node_must_be_reached_and_nothing_is_left_of_what_fails
         with pytest.raises(NotConnected):
             await client.consume_everywhere("q")
         assert client.connections == ()
-    async with EmbeddedBroker() as running, AsyncClient(uri(running.broker)) as client:
-        await make_queue(running.broker, "q")
+    async with EmbeddedBroker() as embedded, AsyncClient(uri(embedded.broker)) as client:
+        await make_queue(embedded.broker, "q")
         with pytest.raises(BrokerRefused):
             await client.consume_everywhere("q", "no selector (")
         assert client.connections == ()
@@ -305,11 +309,26 @@ async def test_a_loop_ends_when_the_consumer_is_closed_and_a_listener_gets_all()
 
 @asynchronous
 async def test_a_lone_broker_that_tells_no_connector_is_a_cluster_of_one():
-    async with EmbeddedBroker() as running:
-        await make_queue(running.broker, "q")
-        async with everywhere(running.broker) as consumer:
-            await send(running.broker, "q", "a")
+    async with EmbeddedBroker() as embedded:
+        await make_queue(embedded.broker, "q")
+        async with everywhere(embedded.broker) as consumer:
+            await send(embedded.broker, "q", "a")
             assert await contents(consumer, 1) == ["a"]
+
+
+@asynchronous
+async def test_a_node_is_consumed_at_its_backup_and_by_the_primary_that_is_back(tmp_path):
+    async with running(tmp_path, is_cluster=True) as pair:
+        async with AsyncClient(pair.uri) as client:
+            session = await client.session()
+            await until(lambda: [one for one in client.topology.members if one.backup])
+            await session.create_queue("q", "q", routing_type=RoutingType.ANYCAST)
+            consumer = await client.consume_everywhere("q")
+            for change in (pair.fail_over, pair.fail_back):
+                await change()
+                await session.producer("q").send(change.__name__)
+                assert await contents(consumer, 1) == [change.__name__]
+            assert len(consumer.node_ids) == 1
 
 
 @asynchronous
@@ -338,3 +357,18 @@ async def test_the_client_for_threads_has_it():
                 return found + heard
 
         assert sorted(await asyncio.to_thread(run)) == ["0.0", "0.1", "1.0", "1.1"]
+
+
+@asynchronous
+async def test_the_program_of_the_guide_prints_what_all_nodes_have(capsys):
+    (program,) = [one for one in fences(GUIDE) if one.language == "python"]
+    mesh = mesh_of(2, queues=(queue("orders"),))
+    async with mesh.serving() as nodes:
+        for number, node in enumerate(nodes):
+            await send(node, "orders", f"of node {number}")
+        text = "\n".join(program.lines).replace("61617", str(port_of(nodes[0])))
+
+        await asyncio.to_thread(exec, text, {})
+
+    printed = capsys.readouterr().out.splitlines()
+    assert sorted(printed) == ["of node 0", "of node 1"]

@@ -9,6 +9,7 @@ import pytest
 from broker.client import AsyncClient
 from broker.client.errors import BrokerRefused, NotConnected
 from broker.errors import BrokerError, ErrorCode
+from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions
 from broker.server.server import Broker
 from broker.transport.acceptor import AcceptorOptions
@@ -180,24 +181,30 @@ async def test_a_cached_target_is_kept_over_a_restart(tmp_path):
         assert len(set(places)) == 1
 
 
+MEMBERS = (
+    "<pool><quorum-size>2</quorum-size><check-period>100</check-period>"
+    "<local-target-enabled>true</local-target-enabled>"
+    "<cluster-connection>c</cluster-connection></pool>"
+)
+
+
+def cluster_of(number):
+    """Elements of one of two nodes."""
+    return (
+        "<cluster-user>u</cluster-user><cluster-password>p</cluster-password>"
+        f'<cluster-connections><cluster-connection name="c"><connector-ref>to{number}'
+        "</connector-ref><retry-interval>50</retry-interval><static-connectors>"
+        f"<connector-ref>to{1 - number}</connector-ref>"
+        "</static-connectors></cluster-connection></cluster-connections>"
+    )
+
+
 @asynchronous
 async def test_members_of_a_cluster_are_targets_and_are_not_routed_themselves(tmp_path):
     """Cluster connections lead through the acceptors with the router."""
-    pool = (
-        "<pool><quorum-size>2</quorum-size><check-period>100</check-period>"
-        "<local-target-enabled>true</local-target-enabled>"
-        "<cluster-connection>c</cluster-connection></pool>"
-    )
     async with serving(tmp_path) as brokers:
         for number in range(2):
-            cluster = (
-                "<cluster-user>u</cluster-user><cluster-password>p</cluster-password>"
-                f'<cluster-connections><cluster-connection name="c"><connector-ref>to{number}'
-                "</connector-ref><retry-interval>50</retry-interval><static-connectors>"
-                f"<connector-ref>to{1 - number}</connector-ref>"
-                "</static-connectors></cluster-connection></cluster-connections>"
-            )
-            await brokers.start(number, router(HASH + pool), more=cluster)
+            await brokers.start(number, router(HASH + MEMBERS), more=cluster_of(number))
         for number in range(2):
             await brokers.ready(number, 2)
 
@@ -212,6 +219,26 @@ async def test_members_of_a_cluster_are_targets_and_are_not_routed_themselves(tm
         for broker in brokers.brokers:
             (connection,) = broker.cluster.connections.values()
             await until(lambda connection=connection: len(connection.topology.members) == 2)
+
+
+@asynchronous
+async def test_a_consumer_of_all_nodes_goes_where_the_routers_let_it(tmp_path):
+    """It is at each node already: one that sends it to another is left out."""
+    async with serving(tmp_path) as brokers:
+        for number in range(2):
+            await brokers.start(number, router(HASH + MEMBERS), more=cluster_of(number))
+        for number in range(2):
+            await brokers.ready(number, 2)
+        uri = f"{brokers.uri(0)}?clientID=c&retryInterval=20"
+        port = await place_once_ready(uri, "c")
+        chosen = brokers.brokers[brokers.ports.index(port)]
+        async with AsyncClient(uri) as client:
+            await (await client.session()).create_queue("q", "q", routing_type=RoutingType.ANYCAST)
+            consumer = await client.consume_everywhere("q")
+
+            assert consumer.node_ids == (chosen.node_id,)
+            await (await client.session()).producer("q").send("a")
+            assert (await consumer.receive(10)).content == "a"
 
 
 @asynchronous
