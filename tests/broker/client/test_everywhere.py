@@ -318,17 +318,16 @@ async def test_a_lone_broker_that_tells_no_connector_is_a_cluster_of_one():
 
 @asynchronous
 async def test_a_node_is_consumed_at_its_backup_and_by_the_primary_that_is_back(tmp_path):
-    async with running(tmp_path, is_cluster=True) as pair:
-        async with AsyncClient(pair.uri) as client:
-            session = await client.session()
-            await until(lambda: [one for one in client.topology.members if one.backup])
-            await session.create_queue("q", "q", routing_type=RoutingType.ANYCAST)
-            consumer = await client.consume_everywhere("q")
-            for change in (pair.fail_over, pair.fail_back):
-                await change()
-                await session.producer("q").send(change.__name__)
-                assert await contents(consumer, 1) == [change.__name__]
-            assert len(consumer.node_ids) == 1
+    async with running(tmp_path, is_cluster=True) as pair, AsyncClient(pair.uri) as client:
+        session = await client.session()
+        await until(lambda: [one for one in client.topology.members if one.backup])
+        await session.create_queue("q", "q", routing_type=RoutingType.ANYCAST)
+        consumer = await client.consume_everywhere("q")
+        for change in (pair.fail_over, pair.fail_back):
+            await change()
+            await session.producer("q").send(change.__name__)
+            assert await contents(consumer, 1) == [change.__name__]
+        assert len(consumer.node_ids) == 1
 
 
 @asynchronous
