@@ -231,7 +231,7 @@ async def test_a_node_of_which_another_one_says_that_it_has_left_is_consumed_whi
 @pytest.mark.parametrize("mode", [AckMode.TRANSACTED, AckMode.XA, AckMode.XA_CLIENT])
 @asynchronous
 async def test_transactions_are_refused(mode):
-    """Before anything is connected: there is no broker."""
+    """Before anything is connected: no broker runs."""
     async with AsyncClient("tcp://127.0.0.1:1") as client:
         with pytest.raises(ValueError, match="a transaction belongs to the session of one node"):
             await client.consume_everywhere("q", mode=mode)
