@@ -281,6 +281,7 @@ class MqttConnection(Flowing):
                 new_producer=self._sessions.new_producer,
                 parameters=self._parameters,
                 prefixes=self._agreement.prefixes,
+                retained=self._states.retained,
             )
         return found
 

@@ -62,4 +62,4 @@ class MqttProtocol:
             owner.taken_over()
 
     def _send_will(self, state: SessionState) -> None:
-        send_will(self._sessions, state)
+        send_will(self._sessions, state, self.states.retained)

@@ -21,7 +21,6 @@ from broker.protocols.mqtt.packets import Acknowledgement, PacketType, Version
 from broker.protocols.mqtt.properties import PropertyId
 from broker.protocols.mqtt.published_message import message_of
 from broker.protocols.mqtt.reason_codes import FAILURE, ReasonCode
-from broker.protocols.mqtt.retained import publish_retained
 from broker.protocols.mqtt.topics import OWN_PREFIX, check_topic, destination_of
 from broker.protocols.mqtt.wire import SIZE_MAX
 from broker.protocols.producers import HeldConnection, Producers, has_room
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from broker.environment import Clock
     from broker.protocols.mqtt.packets import Part, Publish
     from broker.protocols.mqtt.properties import Properties
+    from broker.protocols.mqtt.retained import RetainedMessages
     from broker.protocols.mqtt.session_state import SessionState
     from broker.protocols.mqtt.topics import Destination
     from broker.sessions.prefixes import Prefixes
@@ -92,6 +92,7 @@ class Publishing:
         new_producer: counts messages of an address.
         parameters: of the acceptor.
         prefixes: of the acceptor.
+        retained: messages of the broker.
     """
 
     __slots__ = (
@@ -106,6 +107,7 @@ class Publishing:
         "_open_max",
         "_prefixes",
         "_producers",
+        "_retained",
         "_session",
         "_state",
         "_types",
@@ -125,7 +127,9 @@ class Publishing:
         new_producer: Callable[[str | None], Producer],
         parameters: Mapping[str, Any],
         prefixes: Prefixes,
+        retained: RetainedMessages,
     ) -> None:
+        self._retained = retained
         self._connection = connection
         self._session = session
         self._state = state
@@ -237,7 +241,7 @@ class Publishing:
         if packet.qos:
             session.prewarm(message)
         if packet.retain:
-            publish_retained(
+            self._retained.publish(
                 session, message, address, lambda: session.accept(message), self._stored, packet
             )
         else:
@@ -296,7 +300,7 @@ class Publishing:
             self._incoming = None
             size = incoming.size
             if packet.retain:
-                publish_retained(
+                self._retained.publish(
                     session,
                     message,
                     incoming.address,

@@ -24,6 +24,7 @@ from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
 from broker.protocols.mqtt.errors import MqttError
 from broker.protocols.mqtt.message_properties import PACKET_ID
+from broker.protocols.mqtt.retained import RetainedMessages
 from broker.protocols.mqtt.session_records import read_subscriptions, write_subscriptions
 from broker.protocols.mqtt.session_state import (
     NEVER_S,
@@ -69,11 +70,15 @@ class SessionStates:
     Args:
         sessions: the broker.
         send_will: publishes that of a client that has gone, of its session's state.
+
+    Attributes:
+        retained: messages of the broker.
     """
 
     def __init__(self, sessions: Sessions, send_will: Callable[[SessionState], object]) -> None:
         self._sessions = sessions
         self._send_will = send_will
+        self.retained = RetainedMessages()
         self._own: Session | None = None
         self._by_id: dict[str, SessionState] = {}
         self._is_stored = sessions.mqtt_subscription_persistence

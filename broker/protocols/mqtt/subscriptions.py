@@ -19,7 +19,6 @@ from broker.model.routing_type import RoutingType
 from broker.protocols.mqtt.errors import MqttError
 from broker.protocols.mqtt.packets import Version
 from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.retained import give_retained
 from broker.protocols.mqtt.session_state import Subscribed
 from broker.protocols.mqtt.topics import (
     OWN_PREFIX,
@@ -176,7 +175,8 @@ class Subscriptions:
             active = self._consume(subscribed)
             self._state.subscriptions[filter.text] = subscribed
         if share is None and (handling == 0 or (handling == 1 and known is None)):
-            give_retained(self._session, address, active.subscribed.queue, self._clock.now_ms())
+            queue = active.subscribed.queue
+            self._states.retained.give(self._session, address, queue, self._clock.now_ms())
         return active
 
     def _destination(self, plain: str) -> Destination:

@@ -9,12 +9,12 @@ from broker.errors import BrokerError
 from broker.protocols.mqtt.published_message import message_of
 from broker.protocols.mqtt.publishing import routing_type_of
 from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.retained import publish_retained
 from broker.protocols.mqtt.topics import destination_of
 from broker.sessions.session import SessionOptions
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
+    from broker.protocols.mqtt.retained import RetainedMessages
     from broker.protocols.mqtt.session_state import SessionState
     from broker.protocols.peer import Sessions
 
@@ -23,12 +23,13 @@ __all__ = ["send_will"]
 log = logging.getLogger("broker")
 
 
-def send_will(sessions: Sessions, state: SessionState) -> None:
+def send_will(sessions: Sessions, state: SessionState, retained: RetainedMessages) -> None:
     """Publish the will of a client that has gone; what is refused is logged.
 
     Args:
         sessions: the broker.
         state: of the client; it has no will afterwards.
+        retained: messages of the broker.
     """
     left, state.will = state.will, None
     assert left is not None, "it has one"
@@ -55,7 +56,7 @@ def send_will(sessions: Sessions, state: SessionState) -> None:
             message_id=session.new_id(),
         )
         if will.retain:
-            publish_retained(session, message, address, lambda: session.accept(message), _sent)
+            retained.publish(session, message, address, lambda: session.accept(message), _sent)
         else:
             session.accept(message)
     except (BrokerError, JournalError) as error:

@@ -7,7 +7,14 @@ import pytest
 from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration
 from broker.model.routing_type import RoutingType
 from broker.protocols.mqtt.errors import MqttError
-from broker.protocols.mqtt.packets import Filter, PacketType, Publish, Suback, Subscribe
+from broker.protocols.mqtt.packets import (
+    Disconnect,
+    Filter,
+    PacketType,
+    Publish,
+    Suback,
+    Subscribe,
+)
 from broker.protocols.mqtt.properties import PropertyId
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.topics import address_of, check_filter, split_shared, topic_of
@@ -284,6 +291,35 @@ async def test_a_client_may_keep_the_flag_as_it_was_published():
         await client.publish("t", b"y", 1)
         await client.message(payload=b"x", retain=True)
         await client.message(payload=b"y", retain=False)
+
+
+@pytest.mark.parametrize("pattern", ["a/t", "a/+"])
+@asynchronous
+async def test_a_subscription_gets_a_retained_message_that_is_on_its_way(tmp_path, pattern):
+    async with serving(tmp_path) as broker, Mqtt.of(broker) as client:
+        for number in range(1, 6):
+            # The broker reads both at once, long before the message is durable.
+            client.put(Publish("a/t", b"%d" % number, 0, True))
+            await client.subscribe(pattern, qos=0)
+            message = await client.message(retain=True)
+            assert message.payload == b"%d" % number
+            await client.unsubscribe(pattern)
+        # One that removes it.
+        client.put(Publish("a/t", b"", 0, True))
+        await client.subscribe(pattern, qos=0)
+        await client.settle()
+
+
+@asynchronous
+async def test_who_subscribes_and_leaves_while_one_is_on_its_way_gets_nothing(tmp_path):
+    async with serving(tmp_path) as broker, Mqtt.of(broker, "p") as client:
+        async with Mqtt.of(broker, "s") as gone:
+            gone.put(Publish("t", b"x", 0, True))
+            gone.put(Subscribe(2, (Filter("t", 0),)))
+            gone.put(Disconnect())
+        await client.subscribe("t", qos=0)
+        await client.message(payload=b"x", retain=True)
+        await client.settle()
 
 
 @asynchronous
