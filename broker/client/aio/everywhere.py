@@ -153,17 +153,29 @@ class AsyncEverywhereConsumer(Receiving):
     # What the nodes tell.
 
     def consumes(self, node: NodeConsumer) -> None:
-        """Take messages of a node from now on."""
+        """Take messages of a node from now on.
+
+        Args:
+            node: that has a consumer.
+        """
         self._turns.append(node)
         self.changed()
 
     def consumes_no_more(self, node: NodeConsumer) -> None:
-        """Take no messages of a node any more. Idempotent."""
+        """Take no messages of a node any more. Idempotent.
+
+        Args:
+            node: whose consumer has ended.
+        """
         with contextlib.suppress(ValueError):
             self._turns.remove(node)
 
     def refused(self, error: BrokerRefused) -> None:
-        """Have the next call of `receive` raise what a node refused for good."""
+        """Have the next call of `receive` raise what a node refused for good.
+
+        Args:
+            error: what it said.
+        """
         self._refusals.append(error)
         self._arrived.set()
 

@@ -35,7 +35,7 @@ def test_every_class_is_looked_at():
         asynchronous + name
         for name in ("Client", "Connection", "Session", "Producer", "Consumer", "Received")
         for asynchronous in ("", "Async")
-    }
+    } | {"AsyncEverywhereConsumer"}
 
 
 @pytest.mark.parametrize("cls", CLASSES)
