@@ -4,7 +4,7 @@ PUBLISH with RETAIN ─▶ routed, and a copy in `$sys.mqtt.retain.ADDRESS`, in 
 SUBSCRIBE           ─▶ copies of those that match, into the queue of the subscription
 
 Between the two of a PUBLISH, when it is routed and when its copy is there, neither the old copy nor
-the new one is. Who subscribes then gets what is there afterwards: it was routed too early for him.
+the new one is. A subscription that comes then gets what is there afterwards: the routing missed it.
 """
 
 from __future__ import annotations
