@@ -32,8 +32,8 @@ USER = ("--cluster-user", "peer", "--cluster-password", "secret")
 FOR_EVER = "reconnectAttempts=-1&initialConnectAttempts=-1&retryInterval=50"
 # Failovers and failbacks of a mixed pair, each way; `effort` of them.
 ROUNDS = 10
-# Of a pair of ours with JMS clients; `effort` of them, and so many messages in each that the clients
-# are at work to the end.
+# Of a pair of ours with JMS clients; `effort` of them, and so many messages in each that clients are
+# at work to the end.
 JMS_ROUNDS = 20
 JMS_COUNT = COUNT * 20
 # Each starts a JVM for a broker of Artemis, or takes a database's lease, again and again.
