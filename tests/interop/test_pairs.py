@@ -32,7 +32,7 @@ USER = ("--cluster-user", "peer", "--cluster-password", "secret")
 FOR_EVER = "reconnectAttempts=-1&initialConnectAttempts=-1&retryInterval=50"
 # Failovers and failbacks of a mixed pair, each way; `effort` of them.
 ROUNDS = 10
-# Of a pair of ours with JMS clients; `effort` of them. With so many messages in each the clients are
+# Of a pair of ours with JMS clients; `effort` of them. So many messages in each keep the clients
 # at work to the end.
 JMS_ROUNDS = 20
 JMS_COUNT = COUNT * 20
