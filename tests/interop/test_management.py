@@ -17,7 +17,7 @@ from tests.interop.asynchronous import asynchronous
 OURS = {
     *(("broker", "getDuplicateCount"), ("queue", "isPersistedPause")),
     *(("broker", "getJMSBridgeNames"), ("address", "getId"), ("address", "getQueueCount")),
-    ("broker", "getStrandedMessagesAsJSON"),
+    *(("broker", "getStrandedMessagesAsJSON"), ("broker", "getLeftClusterConnectionNames")),
 }
 # Answered with an error that says so.
 OF_A_JVM = {
