@@ -325,7 +325,8 @@ class Activation:
         ownership = self.ownership
         is_leased = self.stores is not None and self.stores.is_shared
         if self._options.shares_store and is_leased and ownership is not None:
-            self._doubt = Doubt(ownership, self._acceptors, self._lifecycle, self._on_certain)
+            told = self._on_certain, self._on_failure
+            self._doubt = Doubt(ownership, self._acceptors, self._lifecycle, *told)
 
     def _stop_doubting(self) -> None:
         doubt, self._doubt = self._doubt, None

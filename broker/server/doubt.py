@@ -41,6 +41,7 @@ class Doubt:
         acceptors: of the broker.
         lifecycle: told of it.
         on_certain: called when clients may come again.
+        on_failure: told of a fault of the broker itself, which ends it: ports might stay closed.
     """
 
     def __init__(
@@ -49,18 +50,26 @@ class Doubt:
         acceptors: Iterable[Acceptor],
         lifecycle: Lifecycle,
         on_certain: Callable[[], object],
+        on_failure: Callable[[Exception], object],
     ) -> None:
         self._ownership = ownership
         self._acceptors = acceptors
         self._lifecycle = lifecycle
         self._on_certain = on_certain
+        self._on_failure = on_failure
         self._left: list[Acceptor] | None = None
         self._failure = ""
         self._task = asyncio.create_task(self._watch())
+        self._task.add_done_callback(self._ended)
 
     def stop(self) -> None:
         """Look no more; acceptors stay as they are. Idempotent."""
         self._task.cancel()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self._on_failure(error)
 
     async def _watch(self) -> None:
         while True:
