@@ -23,6 +23,7 @@ from broker.recovery.uncollected import uncollected
 from broker.server import listening
 from broker.server.announcing import announced_as_backup
 from broker.server.doubt import Doubt
+from broker.server.faults import while_alive
 from broker.server.opening import activate
 from broker.server.protocols import Protocols
 from broker.transport.acceptor import AcceptorOptions
@@ -69,7 +70,7 @@ class Activation:
         loop: whose turns it takes.
         wait: what interrupts it before it serves.
         on_failure: told what ended the storage.
-        on_lost: told from another thread that the lock is lost.
+        on_lost: a method, told from another thread that the lock is lost.
         on_certain: told that its lease, which was in doubt, was renewed.
 
     Attributes:
@@ -155,7 +156,7 @@ class Activation:
         self._lifecycle.waiting_for_lock()
         async with announced_as_backup(self._options, self._environment, self._wait) as served_at:
             stores = self.stores = await open_stores(
-                self._options, on_lost=self._on_lost, wait=self._wait
+                self._options, on_lost=while_alive(self._on_lost), wait=self._wait
             )
         if not self._options.is_backup:
             # The one that gave its place waits now: clients know of it before it says so.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import traceback
+import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-__all__ = ["exception_handler"]
+__all__ = ["exception_handler", "while_alive"]
 
 _OURS: Final = ("broker", "journal", "jdbcstore")
 
@@ -24,16 +25,35 @@ def exception_handler(
     What a socket's transport reports, and what the loop itself raises, is only logged.
 
     Args:
-        on_failure: told of it, in the event loop.
+        on_failure: a method, told of it, in the event loop.
     """
+    told = while_alive(on_failure)
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         loop.default_exception_handler(context)
         if isinstance(error, Exception) and "handle" in context and _is_ours(error):
-            on_failure(error)
+            told(error)
 
     return handle
+
+
+def while_alive(method: Callable[[Exception], object]) -> Callable[[Exception], None]:
+    """Call a method as long as its object lives.
+
+    A large message knows the lock of its store, or the event loop, and the collector of cycles
+    knows no message: what these lead to would stay in memory.
+
+    Raises:
+        TypeError: it is no bound method.
+    """
+    kept = weakref.WeakMethod(method)
+
+    def call(error: Exception) -> None:
+        if (found := kept()) is not None:
+            found(error)
+
+    return call
 
 
 def _is_ours(error: Exception) -> bool:

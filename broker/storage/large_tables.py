@@ -254,6 +254,9 @@ class TableBody:
         self._holders -= 1
         if self._holders == 0:
             self._pieces.clear()
+            # They are those who held it; of a broker that stops, the pieces never come.
+            for waiting in self._reading.values():
+                waiting.clear()
             if self._is_deleted:
                 self._delete_rows()
 

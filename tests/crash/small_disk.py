@@ -1,7 +1,9 @@
 """File systems of 64 MB that a test fills up: loop mounts of ext4 and xfs, and tmpfs."""
 
 import contextlib
+import ctypes
 import errno
+import functools
 import os
 import shutil
 import subprocess
@@ -11,6 +13,7 @@ import pytest
 from journal.options import JournalType
 
 SIZE_MIB = 64
+CLONE_NEWNS = 0x20000  # <linux/sched.h>
 # What mkfs.xfs makes without asking for more: newer versions refuse less than 300 MB, unless they
 # believe that xfs's own tests call them, which set these.
 XFS_TESTS = {"TEST_DIR": "small", "TEST_DEV": "small", "QA_CHECK_FS": "small"}
@@ -35,6 +38,7 @@ def small_disk(kind, folder):
     mount.mkdir()
     if os.geteuid() != 0:
         pytest.skip("only root may mount a file system")
+    _take_own_mounts()
     if kind == "tmpfs":
         command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m", "tmpfs", str(mount)]
     else:
@@ -61,6 +65,17 @@ def small_disk(kind, folder):
     finally:
         # A failed test may leave a process there; the mount goes with it.
         subprocess.run(["umount", "--lazy", str(mount)], check=True)
+
+
+@functools.cache
+def _take_own_mounts():
+    """What this thread mounts from now on goes with the process, however that ends (unshare(2)).
+
+    What stayed could not be deleted, not even by the next run.
+    """
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
+        pytest.skip(f"mounts cannot be its own: {os.strerror(ctypes.get_errno())}")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
 
 
 def fill(mount, leave=0):

@@ -11,13 +11,13 @@ import gc
 import itertools
 import logging
 import random
+import weakref
 
 import pytest
 
 from broker.protocols.mqtt.encoding import encode
 from broker.protocols.mqtt.factory import MQTT
 from broker.protocols.mqtt.framing import Framing, Limits
-from broker.protocols.mqtt.handler import MqttConnection
 from broker.protocols.mqtt.packets import (
     Acknowledgement,
     Auth,
@@ -85,6 +85,7 @@ class Room:
         self.broker = broker
         self.protocol = MqttProtocol(broker.clients)
         self.parameters = read_parameters(MQTT, {"maximumPacketSize": "100000"})
+        self._sockets = weakref.WeakSet()
 
     async def told(self, version, *pieces):
         """Likewise, and packets."""
@@ -94,6 +95,7 @@ class Room:
     async def said(self, *pieces):
         """Whether a client that says this is left, before it goes; and the bytes it was told."""
         socket = Socket()
+        self._sockets.add(socket)
         connection = self.protocol.connect(socket, self.parameters)
         for data in pieces:
             connection.receive(data)
@@ -114,7 +116,8 @@ class Room:
         queues = self.broker.parts.postoffice.addresses.queues
         assert all(name.startswith("$sys.mqtt.retain.") for name in queues), queues
         gc.collect()
-        return not any(type(one) is MqttConnection for one in gc.get_objects())
+        # A connection holds its socket.
+        return not self._sockets
 
 
 def packets(data, version):
