@@ -9,7 +9,7 @@ import pytest
 from broker.client.aio import AsyncClient
 from broker.client.errors import ClientError
 from broker.options import BrokerOptions, WebOptions
-from broker.server.lifecycle import HaState
+from broker.server.lifecycle import HaState, ServerState
 from broker.server.server import Broker
 from broker.transport.acceptor import AcceptorOptions
 from jdbcstore.options import DatabaseStoreOptions
@@ -174,6 +174,25 @@ async def test_a_broker_without_a_pair_keeps_its_clients_while_its_database_is_a
                 await sending
 
     assert not is_sent
+
+
+@asynchronous
+async def test_a_fault_of_the_look_at_the_lease_ends_the_broker(new_database, monkeypatch):
+    """Ports that were given up would stay so without a word."""
+    broker = Broker(options_of(new_database("sqlite")))
+    async with stopped(broker):
+        await broker.start()
+
+        def fault(ownership):
+            raise ValueError("planted")
+
+        monkeypatch.setattr(type(broker.ownership), "check", fault)
+        async with asyncio.timeout(WAIT_S):
+            failure = await broker.failed()
+        monkeypatch.undo()
+
+    assert str(failure) == "planted"
+    assert broker.lifecycle.state is ServerState.STOPPED
 
 
 async def refused(port):
