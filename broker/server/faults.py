@@ -45,7 +45,7 @@ def while_alive(method: Callable[[Exception], object]) -> Callable[[Exception], 
     knows no message: what these lead to would stay in memory.
 
     Raises:
-        TypeError: it is no bound method.
+        TypeError: a plain function was given.
     """
     kept = weakref.WeakMethod(method)
 

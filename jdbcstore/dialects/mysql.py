@@ -9,6 +9,7 @@ import sqlalchemy.dialects.mysql
 import sqlalchemy.exc
 
 from jdbcstore.dialects.base import ColumnTypes, Dialect, NameCase
+from jdbcstore.dialects.keepalive import set_probes
 from jdbcstore.errors import Fault
 
 if TYPE_CHECKING:
@@ -108,8 +109,12 @@ class MySQL(Dialect):
         return {"isolation_level": "READ COMMITTED"}
 
     def set_up(self, raw: RawConnection, network_timeout_ms: int) -> None:
-        """UTC, and errors instead of values cut short."""
-        del network_timeout_ms
+        """UTC, errors instead of values cut short, and probes of the server.
+
+        PyMySQL has no setting for probes, nor a name for its socket.
+        """
+        if network_timeout_ms > 0:
+            set_probes(raw._sock, network_timeout_ms)  # type: ignore[attr-defined]
         cursor = raw.cursor()
         cursor.execute(
             "SET time_zone = '+00:00', sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy.dialects.postgresql
 
 from jdbcstore.dialects.base import ColumnTypes, Dialect, NameCase
+from jdbcstore.dialects.keepalive import probes
 from jdbcstore.errors import Fault
 
 if TYPE_CHECKING:
@@ -60,12 +61,13 @@ class PostgreSQL(Dialect):
         arguments: dict[str, Any] = {"application_name": "quiver", "client_encoding": "UTF8"}
         if network_timeout_ms >= 0:
             seconds = max(2, -(-network_timeout_ms // 1000))  # libpq rounds 1 up to 2 itself.
+            interval_s, unanswered = probes(network_timeout_ms)
             arguments |= {
                 "connect_timeout": seconds,
                 "tcp_user_timeout": network_timeout_ms,
-                "keepalives_idle": seconds,
-                "keepalives_interval": max(1, seconds // 4),
-                "keepalives_count": 3,
+                "keepalives_idle": interval_s,
+                "keepalives_interval": interval_s,
+                "keepalives_count": unanswered,
             }
         return arguments
 
