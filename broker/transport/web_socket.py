@@ -115,7 +115,15 @@ class WebSocket:
         self._send()
 
     def _upgrade(self, request: Request) -> None:
-        self._protocol.send_response(self._protocol.accept(request))
+        protocol = self._protocol
+        if protocol.close_rcvd is not None or protocol.parser_exc is not None:
+            # RFC 6455, 4.1: a client waits for the answer before it says more. What it said with
+            # its request has ended the WebSocket, which the package cannot open then.
+            self._is_refused = True
+            log.warning("%s: WebSocket closed: it ended before it was open", self.remote)
+            self._peer.abort()
+            return
+        protocol.send_response(protocol.accept(request))
 
     def _take(self, frame: Frame) -> None:
         if frame.opcode in (Opcode.TEXT, Opcode.BINARY):

@@ -235,6 +235,22 @@ def test_compression_where_it_is_supported(compresses):
 
 
 @pytest.mark.parametrize(
+    "behind",
+    [_masked(0x82, b"CONNECT\n\n\0") + _masked(0x88, b"\x03\xe8"), b"\xff" * 8],
+    ids=["an end", "no frame"],
+)
+def test_what_ends_behind_its_request_without_waiting_for_the_answer_is_closed(behind, caplog):
+    async def work(broker):
+        async with Stomp.raw(broker) as raw:
+            raw.writer.write(UPGRADE + behind)
+            return await asyncio.wait_for(raw.reader.read(), WAIT_S)
+
+    assert run(work) == b""
+    assert "WebSocket closed: it ended before it was open" in caplog.text
+    assert "AssertionError" not in caplog.text
+
+
+@pytest.mark.parametrize(
     ("request_", "status"),
     [
         (b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", b"426 "),

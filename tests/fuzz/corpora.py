@@ -1,10 +1,14 @@
 """What fuzzing begins with: bytes of real brokers and clients, by the names of the targets."""
 
+from websockets.frames import Frame, Opcode
+
 from broker.model.message import Message
 from broker.model.properties import Property, PropertyType
 from broker.protocols.mqtt.versions import Version
+from broker.protocols.openwire.wire_format import own_wire_format
 from broker.records.core_to_amqp import sections_of
 from journal.reader import FileView
+from tests.broker.protocols.amqp.test_frames import conversation as amqp_conversation
 from tests.broker.protocols.core.test_captured import frames as core_frames
 from tests.broker.protocols.mqtt.test_damaged_packets import DAMAGED, encoded
 from tests.broker.protocols.openwire.test_codec import GOLDEN as OPENWIRE
@@ -14,6 +18,10 @@ from tests.broker.test_proxy_protocol import HEADERS
 
 NOW_MS = 1_700_000_000_000
 # In front of bytes: the newest version, and that they come at once.
+OPENWIRE_SAID = (
+    *("ConnectionInfo", "SessionInfo", "ProducerInfo", "ActiveMQTextMessage", "ConsumerInfo"),
+    *("TransactionInfo", "MessageAck", "RemoveInfo"),
+)
 CORE_136, MQTT_VERSIONS = bytes((15, 0)), tuple(Version)
 
 
@@ -121,3 +129,59 @@ OF_PEERS = {
     made.__name__: made for made in (core, openwire, mqtt, stomp, amqp, sasl, selector, proxy)
 }
 """By the names of the targets of `peers`."""
+
+
+def conversations():
+    """What clients say from their first byte on, one of each protocol."""
+    said = [data for side, data in core_frames() if side == "C"]
+    openwire_said = [
+        bytes.fromhex(text)
+        for kind in OPENWIRE_SAID
+        for version, encoding, name, text in OPENWIRE
+        if (version, encoding, name) == ("12", "loose", kind)
+    ]
+    wire_format = own_wire_format(
+        max_inactivity_ms=30_000, initial_delay_ms=10_000, max_frame_size=2**20
+    )
+    wire_format.properties["TightEncodingEnabled"] = False
+    hello = b"CONNECT\naccept-version:1.0,1.1,1.2\nhost:h\n\n\0"
+    return [
+        b"ARTEMIS" + b"".join(said[:40]),
+        amqp_conversation(),
+        *(b"".join(encoded(version)) for version in MQTT_VERSIONS),
+        hello + CONVERSATION,
+        wire_format.encode() + b"".join(openwire_said),
+    ]
+
+
+def port():
+    """Conversations, and an upgrade to a WebSocket."""
+    upgrade = b"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    upgrade += b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    made = [*conversations(), *(upgrade + one for one in web_socket_frames())]
+    return [bytes((how,)) + one for one in made for how in (0, 128)]
+
+
+def web_socket_frames():
+    """Conversations as messages, whole and in two frames."""
+    made = []
+    for one in conversations():
+        middle = len(one) // 2
+        whole = Frame(Opcode.BINARY, one).serialize(mask=True)
+        first = Frame(Opcode.TEXT, one[:middle], fin=False).serialize(mask=True)
+        rest = Frame(Opcode.CONT, one[middle:]).serialize(mask=True)
+        ping, end = Frame(Opcode.PING, b"p"), Frame(Opcode.CLOSE, b"\x03\xe8")
+        made += [
+            whole + ping.serialize(mask=True) + end.serialize(mask=True),
+            first + rest,
+        ]
+    return made
+
+
+def web_socket():
+    """Frames, whole and cut."""
+    return [bytes((how,)) + one for one in web_socket_frames() for how in (0, 128)]
+
+
+OF_CONNECTIONS = {made.__name__: made for made in (port, web_socket)}
+"""By the names of the targets of `connections`."""

@@ -22,6 +22,7 @@ DISK_S = 60  # of each target of bytes from a disk
 LEAST_DISK_S = 15  # the same in `make test-all`
 PEER_S = 60  # of each target of bytes from a peer, in `make test-all`
 PEER_RUNS = 10_000_000  # of all of these together, in the soak
+CONNECTION_RUNS = 1_000_000  # likewise, of whole connections, which take longer
 HANG_S = 300  # of the clock, which goes on while a machine stands still
 FILE_MAX = 32768
 # libFuzzer takes the most memory that a process ever had. A process begins with that of its parent,
@@ -97,10 +98,18 @@ def test_no_bytes_of_a_disk_end_in_anything_but_a_documented_error(
 
 @pytest.mark.parametrize("name", corpora.OF_PEERS)
 def test_no_bytes_of_a_peer_end_in_anything_but_a_documented_error(name, fuzz, effort):
-    if effort(PEER_RUNS) == PEER_RUNS:
-        limits = [f"-runs={PEER_RUNS // len(corpora.OF_PEERS)}"]
-    else:
-        # The same inputs each time: what is new is looked for in the soak.
-        limits = [f"-max_total_time={PEER_S}", "-seed=1"]
+    fuzz(f"peers.{name}", corpora.OF_PEERS[name](), *limits_of_peers(effort, PEER_RUNS))
 
-    fuzz(f"peers.{name}", corpora.OF_PEERS[name](), *limits)
+
+@pytest.mark.parametrize("name", corpora.OF_CONNECTIONS)
+def test_whatever_a_peer_says_its_connection_ends_and_nothing_of_it_is_left(name, fuzz, effort):
+    limits = limits_of_peers(effort, CONNECTION_RUNS)
+
+    fuzz(f"connections.{name}", corpora.OF_CONNECTIONS[name](), *limits)
+
+
+def limits_of_peers(effort, runs):
+    if effort(runs) == runs:
+        return [f"-runs={runs // len(corpora.OF_PEERS)}"]
+    # The same inputs each time: what is new is looked for in the soak.
+    return [f"-max_total_time={PEER_S}", "-seed=1"]

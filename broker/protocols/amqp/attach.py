@@ -61,6 +61,8 @@ class Attachments:
         link.source.copy(link.remote_source)
         link.target.copy(link.remote_target)
         try:
+            if link.name is None:
+                raise AmqpError(INVALID_FIELD, "a link without a name")
             if link.is_sender:
                 self._attach_outgoing(of, link)
             else:

@@ -8,7 +8,8 @@ Of a frame whose body it cannot decode it says nothing: is_stuck.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import traceback
+from typing import TYPE_CHECKING, Final
 
 from cproton import isnull, pn_collector_peek, pn_collector_pop, pn_event_type
 from proton import Collector, Connection, Endpoint, Transport, TransportException
@@ -18,9 +19,22 @@ from broker.protocols.amqp.wrappers import give_up_where_made
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "is_undecodable"]
 
 give_up_where_made()
+
+_ENGINE: Final = ("proton", "cproton")
+
+
+def is_undecodable(error: Exception) -> bool:
+    """Whether the engine raised it: at a value of the peer's that is not what belongs there.
+
+    It looks at values when it is asked for them: a text that is not UTF-8, a map for a list.
+    """
+    name = ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        name = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] in _ENGINE
 
 
 class Engine:

@@ -32,7 +32,7 @@ from broker.protocols.amqp.conditions import (
     of_attach,
 )
 from broker.protocols.amqp.deliveries import EngineDelivery
-from broker.protocols.amqp.engine import Engine
+from broker.protocols.amqp.engine import Engine, is_undecodable
 from broker.protocols.amqp.nodes import Nodes
 from broker.protocols.amqp.opening import accept, admit, end
 from broker.protocols.amqp.parameters import silence_ms
@@ -194,6 +194,9 @@ class AmqpConnection:
                 found = of_attach(error)
                 self._close(found.condition, found.text)
             except Exception as error:
+                if is_undecodable(error):
+                    self._close(DECODE_ERROR, f"{type(error).__name__}: {error}")
+                    continue
                 # As Artemis: a fault ends the connection, not the broker.
                 log.warning(
                     "AMQ222061: %s: connection closed: %s: %s",

@@ -6,6 +6,7 @@ from proton import Described, Message, symbol, uint, ulong
 from tests.broker.protocols.amqp.client import Client, serving, until
 from tests.broker.protocols.amqp.frames import (
     AMQP,
+    ATTACH,
     BEGIN,
     CLOSE,
     DETACH,
@@ -14,6 +15,7 @@ from tests.broker.protocols.amqp.frames import (
     FLOW,
     OPEN,
     SASL,
+    TARGET,
     TRANSFER,
     Wire,
     accepted,
@@ -41,6 +43,37 @@ async def filled(broker, *messages):
 
 
 # --- headers and frames -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        # A string of two bytes, the second of which begins a character and ends the string.
+        (b"\xa1\x02c\xff", "UnicodeDecodeError"),
+        # The seventh field after it is a list of symbols, and here a described text.
+        (b"\xa1\x01c" + b"\x40" * 7 + b"\x00\xa3\x01d\xa1\x01t", "TypeError"),
+    ],
+    ids=["no UTF-8", "no list"],
+)
+@asynchronous
+async def test_a_value_that_does_not_belong_there_is_a_decode_error(fields, said):
+    async with serving() as broker, Wire.raw(broker) as wire:
+        wire.write(AMQP)
+        count = 1 if said == "UnicodeDecodeError" else 9
+        wire.frame(b"\x00\x53\x10\xc0" + bytes((len(fields) + 1, count)) + fields)
+        assert await wire.header() == AMQP
+        found = await wire.get(OPEN)
+        found = await wire.get(CLOSE)
+        assert found.condition == "amqp:decode-error"
+        assert str(found.fields[-1].value[1]).startswith(said)
+
+
+@asynchronous
+async def test_a_link_without_a_name_is_refused():
+    async with serving() as broker, Wire.of(broker) as wire:
+        wire.put(ATTACH, None, uint(0), True, None, None, source("a"), of(TARGET))
+        assert (await wire.get(ATTACH)).field(0) is None
+        assert (await wire.get(DETACH)).condition == "amqp:invalid-field"
 
 
 @pytest.mark.parametrize(
