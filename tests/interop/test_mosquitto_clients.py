@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 
 VERSIONS = ["mqttv31", "mqttv311", "mqttv5"]
 WAIT_S = 60
+TRIES = 4
 # Of a subscriber that is to receive nothing more.
 SILENT_S = "2"
 MESSAGE = "%t qos=%q retained=%r %p"
@@ -285,14 +286,25 @@ def clients_are_here():
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda one: one.__name__)
 def test_they_say_the_same(distributed_broker, our_broker, conversation, version):
-    root = f"{conversation.__name__}/{version}"
+    root, theirs = said_by_artemis(distributed_broker, conversation, version)
 
-    theirs, ours = (
-        conversation(Clients(broker.port, version), root)
-        for broker in (distributed_broker, our_broker)
-    )
+    ours = conversation(Clients(our_broker.port, version), root)
 
     assert ours == theirs
+
+
+def said_by_artemis(broker, conversation, version):
+    """What its clients print, and the topics' root.
+
+    It loses messages of sessions, and packets, where much happens at once: 11 of 200 conversations
+    of `sessions`, 16 at a time, waited for a line in vain. So it has another try; ours has none.
+    """
+    clients = Clients(broker.port, version)
+    for number in range(TRIES):
+        root = f"{conversation.__name__}/{version}/{number}"
+        with contextlib.suppress(queue.Empty):
+            return root, conversation(clients, root)
+    pytest.fail(f"Artemis lost something of each of {TRIES} conversations")
 
 
 @pytest.mark.usefixtures("clients_are_here")
