@@ -31,6 +31,7 @@ ALONE = {
     "bench_failover --store sqlite --lease 1000 --messages 500 --rounds 1 --waits 1": (
         r"ours +outage +\d+\.\d+ s, p99 .*\nclaim: p99 within the lease of 1 s and 2 s: "
     ),
+    "bench_mesh --messages 300 --rounds 1 --bindings 20 --brokers ours": r"ours +hop +[\d,]+/s",
     "bench_selectors --messages 500 --consumers 10 --rounds 1 --no-artemis": r" 10 +\d+\.\d+ ",
     "compare --quick --rounds 1 --seconds 0.1 --only asyncio": r"ours .* / limit ",
 }
