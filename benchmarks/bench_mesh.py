@@ -14,9 +14,9 @@ all: it sends durable messages to the first broker, with `WINDOW` unanswered, an
 
 Shown are messages a second, from the first one that is taken to the last; the median of the rounds,
 the slowest and the fastest. Kinds take turns within a round; the first round warms them and is not
-counted. `late` is how long a message waits for a consumer that another broker gets (milliseconds,
-of 20 each round), and `binding` what a queue of another broker costs this one (bytes of VmRSS,
-so many durable queues; of ours alone, a JVM takes memory in advance).
+counted. `late` is how long a message waits for a consumer that another broker gets, in milliseconds,
+of 20 each round. `binding` is what a queue of another broker costs this one, in bytes of VmRSS. It
+is of ours alone: a JVM takes memory in advance.
 
 The claim: ours is at least 1.5 of Artemis. The client takes one of the processors: what both kinds
 lose to it brings the ratio nearer to 1.

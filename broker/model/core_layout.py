@@ -50,7 +50,9 @@ _INT: Final = struct.Struct(">i")
 # type, durable, expiration, timestamp, priority. Behind them: the flag of the properties.
 _FIELDS: Final = struct.Struct(">bBqqb")
 _STRING: Final = PropertyType.STRING
+_BYTES: Final = PropertyType.BYTES
 _STRING_TAG: Final = bytes((PropertyType.STRING,))
+_BYTES_TAG: Final = bytes((PropertyType.BYTES,))
 # Tag and value of those that are whole numbers, by tag.
 _NUMBERS: Final = [
     struct.Struct(form) if form else None
@@ -189,6 +191,9 @@ def written_properties(properties: Collection[Property]) -> bytes:
         elif kind is _STRING and isinstance(value, str):
             text = value.encode("utf-16-le", "surrogatepass")
             parts += (pack(len(units)), units, _STRING_TAG, pack(len(text)), text)
+        elif kind is _BYTES and isinstance(value, bytes):
+            # Of each message that goes to another broker.
+            parts += (pack(len(units)), units, _BYTES_TAG, pack(len(value)), value)
         else:
             writer = BodyWriter()
             TYPED_PROPERTIES.write(writer, (item,))

@@ -15,15 +15,9 @@ class MessageLoadBalancing(Enum):
     ON_DEMAND = "ON_DEMAND"
     OFF_WITH_REDISTRIBUTION = "OFF_WITH_REDISTRIBUTION"
 
-    @property
-    def redistributes(self) -> bool:
+    def __init__(self, name: str) -> None:
+        # Fields: each message that comes asks for one of them.
+        self.redistributes = name in ("ON_DEMAND", "OFF_WITH_REDISTRIBUTION")
         """Whether messages without a consumer here go to nodes with one."""
-        return self in (
-            MessageLoadBalancing.ON_DEMAND,
-            MessageLoadBalancing.OFF_WITH_REDISTRIBUTION,
-        )
-
-    @property
-    def distributes(self) -> bool:
+        self.distributes = name in ("ON_DEMAND", "STRICT")
         """Whether an anycast message may go to another node when it comes."""
-        return self in (MessageLoadBalancing.ON_DEMAND, MessageLoadBalancing.STRICT)

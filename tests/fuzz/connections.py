@@ -65,7 +65,7 @@ class Transport(asyncio.Transport):
 
 
 class Faults(logging.Handler):
-    """Keeps exceptions that ended a connection, or worse, and are no error of a peer's."""
+    """Keeps exceptions that ended a connection, or worse, and that name no fault of the peer."""
 
     def __init__(self):
         super().__init__(logging.DEBUG)
