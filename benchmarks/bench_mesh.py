@@ -14,7 +14,7 @@ all: it sends durable messages to the first broker, with `WINDOW` unanswered, an
 
 Shown are messages a second, from the first one that is taken to the last; the median of the rounds,
 the slowest and the fastest. Kinds take turns within a round; the first round warms them and is not
-counted. `late` is how long a message waits for a consumer that another broker gets, in milliseconds,
+counted. `late` is how long a message waits for a consumer that another broker gets: milliseconds,
 of 20 each round. `binding` is what a queue of another broker costs this one, in bytes of VmRSS. It
 is of ours alone: a JVM takes memory in advance.
 
