@@ -207,12 +207,13 @@ async def send(session: AsyncSession, queue: str, count: int, size: int) -> None
     producer = session.producer(queue)
     body = b"x" * size
     limit = asyncio.Semaphore(WINDOW)
+    answers = []
     for _ in range(count):
         await limit.acquire()
         answer = await producer.post(body, durable=True)
         answer.add_done_callback(lambda _: limit.release())
-    for _ in range(WINDOW):
-        await limit.acquire()
+        answers.append(answer)
+    await asyncio.gather(*answers)
 
 
 class Taking:
@@ -221,7 +222,6 @@ class Taking:
     def __init__(self, count: int) -> None:
         self._left = count
         self._first_s: float | None = None
-        self.is_done = asyncio.Event()
         self.rate = 0.0
         self._count = count
 
@@ -236,10 +236,9 @@ class Taking:
                     self._first_s = now_s
                     self._count -= found
                 self._left -= found
-                if self._left <= 0 and not self.is_done.is_set():
+                if found and self._left <= 0:
                     assert self._first_s is not None, "some have come"
                     self.rate = self._count / (now_s - self._first_s)
-                    self.is_done.set()
 
 
 async def streamed(mesh: Mesh, takers: list[int], queue: str, options: argparse.Namespace) -> float:

@@ -142,7 +142,8 @@ async def said(parts):
     await none_left(broker.clients.connections)
     await none_left(broker.clients.sessions)
     assert broker.is_active
-    for message, error in FAULTS.found:
+    if FAULTS.found:
+        message, error = FAULTS.found[0]
         raise AssertionError(message) from error
 
 

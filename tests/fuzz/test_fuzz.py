@@ -98,18 +98,20 @@ def test_no_bytes_of_a_disk_end_in_anything_but_a_documented_error(
 
 @pytest.mark.parametrize("name", corpora.OF_PEERS)
 def test_no_bytes_of_a_peer_end_in_anything_but_a_documented_error(name, fuzz, effort):
-    fuzz(f"peers.{name}", corpora.OF_PEERS[name](), *limits_of_peers(effort, PEER_RUNS))
+    limits = limits_of_peers(effort, PEER_RUNS, corpora.OF_PEERS)
+
+    fuzz(f"peers.{name}", corpora.OF_PEERS[name](), *limits)
 
 
 @pytest.mark.parametrize("name", corpora.OF_CONNECTIONS)
 def test_whatever_a_peer_says_its_connection_ends_and_nothing_of_it_is_left(name, fuzz, effort):
-    limits = limits_of_peers(effort, CONNECTION_RUNS)
+    limits = limits_of_peers(effort, CONNECTION_RUNS, corpora.OF_CONNECTIONS)
 
     fuzz(f"connections.{name}", corpora.OF_CONNECTIONS[name](), *limits)
 
 
-def limits_of_peers(effort, runs):
+def limits_of_peers(effort, runs, targets):
     if effort(runs) == runs:
-        return [f"-runs={runs // len(corpora.OF_PEERS)}"]
+        return [f"-runs={runs // len(targets)}"]
     # The same inputs each time: what is new is looked for in the soak.
     return [f"-max_total_time={PEER_S}", "-seed=1"]

@@ -296,9 +296,8 @@ def test_they_say_the_same(distributed_broker, our_broker, conversation, version
 def said_by_artemis(broker, conversation, version):
     """What its clients print, and the topics' root.
 
-    It loses messages of sessions, and packets, where much happens at once: 11 of 200 conversations
-    of `sessions`, 16 at a time, waited for a line in vain. What it retains can be asked for too
-    soon. So it has another try; ours has none.
+    It loses messages of sessions, and packets, where much happens at once, and what it retains can
+    be asked for too soon. So it has another try; ours has none.
     """
     clients = Clients(broker.port, version)
     for number in range(TRIES):
