@@ -175,9 +175,8 @@ def filters(port, version, root):
         # Not "f.g/b": Artemis takes a dot for a level's end, and finds no filter for it.
         for topic in ("a/b", "a/c", "c", "c/d/e", "$d", "a b/b", "größe/b"):
             one.publish(f"{root}/{topic}", topic.encode())
-        one.publish(f"{root}/c", b"end")
-        while not (seen[1:] and seen[-1][1] == b"end"):
-            seen.append(one.get())
+        # MQTT promises an order within a topic only, and Artemis keeps to that alone.
+        seen += [sorted(one.get() for _ in range(6)), one.is_silent()]
     return seen
 
 
