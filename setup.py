@@ -113,6 +113,7 @@ COMPILED = [
     "broker.routing.balancing",
     "broker.routing.bindings",
     "broker.routing.enqueuer",
+    "broker.routing.joint_moves",
     "broker.routing.message_copies",
     "broker.routing.message_mover",
     "broker.routing.named_queues",

@@ -26,7 +26,6 @@ from broker.cluster.introduction import HeardTopology, introduce
 from broker.cluster.told import ToldClient, read_told
 from broker.errors import BrokerError, ErrorCode
 from broker.model.address import split_fqqn
-from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
 from broker.protocols.core.packet_connection import DisconnectReason
 from broker.routing.queue_ids import ROUTE_TO
@@ -111,7 +110,7 @@ class PeerMessages(OutgoingMessages):
         if ids is None:
             # An operator put it here: the peer routes it by its address.
             return copy
-        copy.set(ROUTE_TO, PropertyType.BYTES, ids)
+        copy.set_bytes(ROUTE_TO, ids)
         return copy
 
 

@@ -2,12 +2,13 @@
 
     the last consumer leaves, or none here wants a message; another broker has consumers
         ─▶ redistribution-delay ─▶ each waiting message ─▶ balancing.redistribution_target()
-        ─▶ a copy for the store-and-forward queue, the original acknowledged: one transaction
+        ─▶ copies for the store-and-forward queue, the originals acknowledged: one transaction
 
 A message stays while a consumer here wants it, whatever that one's credits are, and for the delay
 after it has left. One with a selector that comes and goes keeps what it wants, and no more.
-Messages are looked at in their order, and get to the back of the other queue. Those of groups and
-of exclusive queues have an owner, and are not moved here: groups.py.
+Messages are looked at in their order, and get to the back of the other queue. What was found in
+one turn of the event loop goes in one transaction, but a large message in its own. Those of groups
+and of exclusive queues have an owner, and are not moved here: groups.py.
 
 Unlike Artemis, a queue whose consumers all have filters is looked at message by message. An anycast
 queue takes part whatever its name is.
@@ -28,7 +29,7 @@ from broker.routing.balancing import redistribution_target
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from broker.model.message import Message
     from broker.queues.counters import Counters
@@ -45,7 +46,7 @@ __all__ = ["Redistribution", "is_due"]
 
 log = logging.getLogger("broker.cluster")
 
-# Messages looked at before other work has its turn.
+# Messages looked at before other work has its turn, and moved in one transaction.
 _LOOK_COUNT: Final = 100
 # Those that came back to their places in the queue: all are looked at again, at most so often, and
 # so that it takes a twentieth of the time.
@@ -57,10 +58,17 @@ _EMPTY_S: Final = 1.0
 
 
 class Mover(Protocol):
-    """Who moves messages; `broker.routing.message_mover` does."""
+    """Who moves a message; `broker.routing.message_mover` does."""
 
     def redistribute(self, reference: Reference, target: Binding) -> Moving:
         """Move a reference to another queue, here or of another broker; whether it was moved."""
+
+
+class JointMover(Protocol):
+    """Who moves many; `broker.routing.joint_moves` does."""
+
+    def redistribute(self, moves: Sequence[tuple[Reference, Binding]]) -> None:
+        """Move references to queues of other brokers: all of them, or none and it raises."""
 
 
 def is_due(*, delay_ms: int, is_internal: bool, has_demand: bool, takes_all: bool) -> bool:
@@ -80,7 +88,8 @@ class Redistribution:
 
     Args:
         addresses: of the broker.
-        mover: moves messages.
+        mover: moves a message.
+        joint: moves many that are not large.
         counters: for metrics.
         own_addresses: of management and notifications, whose queues stay as they are.
     """
@@ -89,11 +98,13 @@ class Redistribution:
         self,
         addresses: Addresses,
         mover: Mover,
+        joint: JointMover,
         counters: Counters,
         own_addresses: tuple[str, ...],
     ) -> None:
         self._addresses = addresses
         self._mover = mover
+        self._joint = joint
         self._counters = counters
         self._own_addresses = own_addresses
         self._looking: dict[str, _Look] = {}
@@ -161,7 +172,7 @@ class Redistribution:
             looking.note_consumers()
             looking.again.set()
         else:
-            made = _Look(queue, delay_ms / 1000, self._target, self._move)
+            made = _Look(queue, delay_ms / 1000, self._bindings, self._move, self._move_all)
             self._looking[queue.name] = made
 
     def _bindings(self, queue: Queue) -> list[RemoteQueueBinding]:
@@ -169,22 +180,14 @@ class Redistribution:
         at = self._addresses.remote.at(queue.binding.address)
         return [one for one in at if one.routing_name == name]
 
-    def _target(self, queue: Queue, message: Message, first: int) -> tuple[int, RemoteQueueBinding]:
-        """Give the binding that a message goes to, and its position.
-
-        Raises:
-            LookupError: it stays.
-        """
-        bindings = self._bindings(queue)
-        found = redistribution_target(bindings, first, message)
-        if found is None:
-            raise LookupError
-        return found, bindings[found]
-
     def _move(self, reference: Reference, target: RemoteQueueBinding) -> Moving:
         is_moved = yield from self._mover.redistribute(reference, target)
         self._counters.redistributed += is_moved
         return is_moved
+
+    def _move_all(self, moves: Sequence[tuple[Reference, RemoteQueueBinding]]) -> None:
+        self._joint.redistribute(moves)
+        self._counters.redistributed += len(moves)
 
 
 class _Look:
@@ -199,13 +202,15 @@ class _Look:
         self,
         queue: Queue,
         delay_s: float,
-        target: Callable[[Queue, Message, int], tuple[int, RemoteQueueBinding]],
+        bindings: Callable[[Queue], list[RemoteQueueBinding]],
         move: Callable[[Reference, RemoteQueueBinding], Moving],
+        move_all: Callable[[Sequence[tuple[Reference, RemoteQueueBinding]]], None],
     ) -> None:
         self._queue = queue
         self._delay_s = delay_s
-        self._target = target
+        self._bindings = bindings
         self._move = move
+        self._move_all = move_all
         self._position = 0
         self._has_failed = False
         # Filters of consumers that are here, and until when those that have left count.
@@ -269,35 +274,72 @@ class _Look:
     async def _look(self, cursor: Cursor) -> None:
         """Look at what a cursor has not seen yet, pages too."""
         queue = self._queue
-        count = 0
         while not queue.is_deleted and not queue.is_paused:
+            moves, large, is_end = self._find(cursor)
+            if moves:
+                await self._move_found(moves)
+            if large is not None:
+                await self._move_alone(large)
+            if is_end and not await read_more(queue):
+                return
+            await asyncio.sleep(0)
+
+    def _find(
+        self, cursor: Cursor
+    ) -> tuple[list[tuple[Reference, RemoteQueueBinding]], Reference | None, bool]:
+        """Look for messages that go elsewhere, in one turn.
+
+        Returns:
+            These, a large one behind them, and whether there was no more.
+        """
+        moves: list[tuple[Reference, RemoteQueueBinding]] = []
+        bindings = self._bindings(self._queue)
+        for _ in range(_LOOK_COUNT):
             reference = cursor.advance()
             if reference is None:
-                if not await read_more(queue):
-                    return
+                return moves, None, True
+            target = self._target(reference.message, bindings)
+            if target is None:
                 continue
-            count += 1
-            if count % _LOOK_COUNT == 0:
-                await asyncio.sleep(0)
-                if reference.level < 0 or self.again.is_set():
-                    continue
-            await self._consider(reference)
+            if reference.message.is_large:
+                return moves, reference, False
+            moves.append((reference, target))
+        return moves, None, False
 
-    async def _consider(self, reference: Reference) -> None:
-        message, queue = reference.message, self._queue
-        is_owned = message.get(GROUP_ID) is not None or (
+    def _target(
+        self, message: Message, bindings: list[RemoteQueueBinding]
+    ) -> RemoteQueueBinding | None:
+        """Give the binding that a message goes to; None: it stays."""
+        queue = self._queue
+        is_owned = (message.has_own_properties and message.get(GROUP_ID) is not None) or (
             queue.binding.exclusive and queue.admission is not None
         )
         if is_owned or self._is_kept(message):
+            return None
+        found = redistribution_target(bindings, self._position, message)
+        if found is None:
+            return None
+        self._position = found + 1
+        return bindings[found]
+
+    async def _move_found(self, moves: list[tuple[Reference, RemoteQueueBinding]]) -> None:
+        try:
+            self._move_all(moves)
+        except (BrokerError, JournalError):
+            # One of them is refused, or some have no room: the others go.
+            for reference, _ in moves:
+                await self._move_alone(reference)
+
+    async def _move_alone(self, reference: Reference) -> None:
+        """Move a message that waited a moment ago, if it still is to go elsewhere."""
+        queue = self._queue
+        if reference.level < 0 or queue.is_deleted or queue.is_paused:
+            return
+        target = self._target(reference.message, self._bindings(queue))
+        if target is None:
             return
         try:
-            position, target = self._target(queue, message, self._position)
-        except LookupError:
-            return
-        self._position = position + 1
-        moving = self._move(reference, target)
-        try:
-            for delay_s in moving:
+            for delay_s in self._move(reference, target):
                 await asyncio.sleep(delay_s)
         except (BrokerError, JournalError) as error:
             if not self._has_failed:

@@ -251,6 +251,16 @@ class Message(MessageForm):
         found = parts.properties.get(name)
         return None if found is None or found.value is None else (found.type, found.value)
 
+    def names_with(self, prefix: str) -> list[str]:
+        """Give the names of properties that begin with a prefix; no value is decoded."""
+        parts = self._parts
+        if parts is None or parts.properties is None:
+            data = self._bytes()
+            if not data[self._properties_at]:
+                return []
+            return walk.names_with(data, self._properties_at + 1, walk.encoded_name(prefix))
+        return [name for name in parts.properties if name.startswith(prefix)]
+
     def set(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
         """Set a property, instead of any of that name."""
         self._all_properties()[name] = Property(name, kind, value)

@@ -49,6 +49,10 @@ cpdef Py_ssize_t property_at(bytes data, Py_ssize_t at, bytes units) except? -1
 cpdef list tags_of(bytes data, Py_ssize_t at)
 
 
+@cython.locals(count="long long", size=Py_ssize_t, width=int)
+cpdef list names_with(bytes data, Py_ssize_t at, bytes units)
+
+
 @cython.locals(count=object, start=Py_ssize_t, end=Py_ssize_t)
 cpdef bytes without_property(bytes data, Py_ssize_t at, bytes units)
 

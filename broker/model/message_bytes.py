@@ -161,6 +161,29 @@ def property_at(data: bytes, at: int, units: bytes) -> int:
     return found
 
 
+def names_with(data: bytes, at: int, units: bytes) -> list[str]:
+    """Give the names of properties that begin with these bytes, in order.
+
+    Args:
+        data: a message's bytes.
+        at: where its properties are counted; properties_end() has been there.
+        units: how they begin, by encoded_name().
+    """
+    found: list[str] = []
+    count = int_at(data, at)
+    at += 4
+    for _ in range(count):
+        size = int_at(data, at)
+        at += 4
+        if size >= len(units) and data.startswith(units, at):
+            found.append(text_at(data, at, size))
+        at += size
+        width = _VALUE_SIZES[data[at]]
+        at += 1
+        at += width if width < _TEXT_SIZED else 4 + int_at(data, at)
+    return found
+
+
 def tags_of(data: bytes, at: int) -> list[tuple[str, int]]:
     """Give the name of each property, in order, and where its tag stands.
 

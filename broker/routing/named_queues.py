@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Final
 
 from broker.model.routing_type import RoutingType
 from broker.routing.elsewhere import chosen_of
-from broker.routing.queue_ids import ROUTE_TO, SCALEDOWN_NODE, SCALEDOWN_TO, ids_in, queue_ids
+from broker.routing.queue_ids import (
+    ID_SIZE,
+    ROUTE_TO,
+    SCALEDOWN_NODE,
+    SCALEDOWN_TO,
+    ids_in,
+    queue_ids,
+)
 from broker.routing.remote_bindings import STORE_AND_FORWARD, forget_routes, name_queues_there
 
 if TYPE_CHECKING:
@@ -135,6 +142,15 @@ class NamedQueues:
             *[(one.binding.address, one.name) for one in found],
             *[(one.address, one.queue_name) for one in there],
         ]
+
+    def only_one(self, ids: object, address: str) -> Queue | None:
+        """Give the queue of this broker that these ids name, if it is one, and of this address."""
+        if not isinstance(ids, bytes) or len(ids) != ID_SIZE:
+            return None
+        queue = self._addresses.queues_by_id.get(int.from_bytes(ids, "big", signed=True))
+        if queue is None or queue.binding.address != address:
+            return None
+        return queue
 
     def _forwarding_to(self, node_id: object) -> Queue | None:
         """Give the store-and-forward queue of a node; None where it was never seen."""

@@ -26,7 +26,7 @@ from broker.routing.large_copies import DIVERT_DEPTH_MAX
 from broker.routing.lifetime import limit_lifetime, limits_lifetime
 from broker.routing.message_copies import mark_original
 from broker.routing.named_queues import DONE, MISSING, NamedQueues
-from broker.routing.queue_ids import ACK_ROUTE_TO, ids_in
+from broker.routing.queue_ids import ACK_ROUTE_TO, ROUTE_TO, ids_in
 from broker.routing.remote_bindings import forget_routes
 from broker.routing.route import Route
 from journal.errors import JournalError
@@ -194,7 +194,7 @@ class PostOffice:
         if (
             address is None
             or route.diverts
-            or route.remote
+            or (route.is_exclusive and route.remote)
             or (self.grouping is not None and self.grouping.pins_alone)
             or not route.has_queues
             or limits_lifetime(settings)
@@ -236,13 +236,18 @@ class PostOffice:
         if not routing.queues:
             return False
         cached.address.routed_count += 1
-        self.enqueuer.put_in_memory(message, routing.queues, 0, cached.memory, context, None)
+        if cached.route.remote and len(routing.queues) > 1:
+            self.enqueuer.put_and_forward(message, routing.queues, context, None)
+        else:
+            self.enqueuer.put_in_memory(message, routing.queues, 0, cached.memory, context, None)
         return True
 
     def send_with_id(
         self, cached: CachedRoute, message: Message, context: OperationContext
     ) -> bool:
         """Send a message alone, in which nothing is special but its duplicate id; send_cached().
+
+        One that a peer of a cluster sends may name its queue, too.
 
         Returns:
             Whether it was: else nothing has happened, and route() decides.
@@ -255,23 +260,37 @@ class PostOffice:
             return False
         name = cached.address.name
         bridged = message.get(BRIDGE_ID)
+        named: Queue | None = None
+        named_id: object = None
         if isinstance(bridged, bytes):
             found, ids, rest = bridged, self.duplicates.of_bridges(name), message
+            named_id = message.get(ROUTE_TO)
+            if named_id is not None:
+                named = self.named_queues.only_one(named_id, name)
+                if named is None:
+                    return False
         else:
             own = id_bytes(message.get(DUPLICATE_ID))
             if own is None:
                 return False
             # The message keeps it.
             found, ids, rest = own, self.duplicates.of(name), message.copy()
-        if found in ids:
+        if found in ids or (named is None and cached.route.remote):
             return False
         rest.remove(BRIDGE_ID if rest is message else DUPLICATE_ID)
+        if named is not None:
+            rest.remove(ROUTE_TO)
         routing = bindings.routing_context(self, context, None, 0)
         if not rest.has_own_properties:
-            cached.route.route(message, routing)
+            if named is None:
+                cached.route.route(message, routing)
+            else:
+                routing.queues.append(named)
         if not routing.queues:
             if rest is message:
                 message.set_bytes(BRIDGE_ID, found)
+            if isinstance(named_id, bytes):
+                message.set_bytes(ROUTE_TO, named_id)
             return False
         self.enqueuer.put_with_id(message, routing.queues, cached.memory, context, ids, found)
         cached.address.routed_count += 1

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACK_ROUTE_TO",
+    "ID_SIZE",
     "ROUTE_TO",
     "SCALEDOWN_NODE",
     "SCALEDOWN_TO",
@@ -34,7 +35,8 @@ SCALEDOWN_TO: Final = "_AMQ_SCALEDOWN_TO"
 """Queues of a third node, from the store-and-forward queue of one that scaled down."""
 SCALEDOWN_NODE: Final = "_QUIVER_SCALEDOWN_NODE"
 """That third node: ids are those of any node else, as Artemis has them."""
-_SIZE: Final = 8
+ID_SIZE: Final = 8
+"""Bytes of an id in these."""
 
 
 def names_queues(message: Message) -> bool:
@@ -62,7 +64,7 @@ def ids_in(message: Message, name: str) -> list[int] | None:
     value = message.get(name)
     if not isinstance(value, bytes):
         return None
-    if len(value) % _SIZE:
+    if len(value) % ID_SIZE:
         raise BrokerError(
             ErrorCode.ILLEGAL_STATE, f"{name} of {len(value)} bytes is not a list of queue ids"
         )

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 
 from broker.model.address import AddressTree, split_fqqn
 from broker.model.load_balancing import MessageLoadBalancing
-from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
 from broker.routing.bindings import Binding, BindingType
 from broker.routing.queue_ids import ROUTE_TO
@@ -70,8 +69,7 @@ def sf_owner(name: str) -> tuple[str, str] | None:
 
 def forget_routes(message: Message) -> None:
     """Remove what names queues of other brokers: it means something to a bridge alone."""
-    names = [name for name in message.properties if name.startswith(ROUTE_TO)]
-    for name in names:
+    for name in message.names_with(ROUTE_TO):
         if name != ROUTE_TO:
             message.remove(name)
 
@@ -88,9 +86,11 @@ def name_queues_there(
         routing: takes the queue.
     """
     name = ROUTE_TO + forwarding.name
-    known = message.get(name)
-    behind = known if isinstance(known, bytes) else b""
-    message.set(name, PropertyType.BYTES, b"".join(map(_ID.pack, ids)) + behind)
+    value = b"".join(map(_ID.pack, ids))
+    known = message.get(name) if message.has_own_properties else None
+    if isinstance(known, bytes):
+        value += known
+    message.set_bytes(name, value)
     if forwarding not in routing.queues:
         routing.queues.append(forwarding)
 

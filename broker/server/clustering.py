@@ -83,6 +83,7 @@ class Clustering:
         from broker.cluster.redistribution import Redistribution
         from broker.cluster.settling import SETTLES_S
         from broker.cluster.stranded import Stranded
+        from broker.routing.joint_moves import JointMoves
         from broker.server.following import Following
 
         self._following = Following
@@ -105,6 +106,7 @@ class Clustering:
         self.redistribution: Redistribution = Redistribution(
             addresses,
             parts.dead_letters,
+            JointMoves(parts.postoffice, parts.transactions, parts.storage),
             parts.counters,
             (self.management_address, self.notification_address),
         )
