@@ -1,5 +1,6 @@
 """What is found once for nearly every message holds no longer than it is true."""
 
+import struct
 import time
 from types import SimpleNamespace
 
@@ -406,6 +407,58 @@ def test_what_a_bridge_brings_asks_nothing_and_comes_once(bench, session, guard)
     assert (guard.asked, count(bench)) == (3, 3)
     assert bench.postoffice.duplicates.of_bridges("q").rejected_count == 2
     assert bench.addresses.by_name["q"].routed_count == 3
+
+
+def named(bench, *names):
+    """As a peer of a cluster names queues of this broker."""
+    return b"".join(struct.pack(">q", bench.addresses.queues[one].queue_id) for one in names)
+
+
+def test_what_a_peer_brings_for_a_queue_asks_nothing_and_comes_once(bench, session, guard):
+    bench.queue("other", "q")
+    session.send(message("second"), done)
+    asked = guard.asked
+    sent = [
+        session.send(
+            message(_AMQ_BRIDGE_DUP=name, _AMQ_ROUTE_TO=named(bench, "q"), color="red"), done
+        )
+        for name in (b"one", b"two", b"one")
+    ]
+    sink = bench.consume()
+
+    assert sent == [Routing.ROUTED] * 2 + [Routing.DUPLICATE]
+    # Not to the other queue in its turn.
+    assert (count(bench), count(bench, "other")) == (4, 0)
+    assert guard.asked == asked + 1
+    assert [list(got.properties) for got in sink.got[2:]] == [["color"], ["color"]]
+
+
+@pytest.mark.parametrize(
+    "queues", [["elsewhere"], ["q", "elsewhere"], ["q", "q"], []], ids=lambda names: " ".join(names)
+)
+def test_what_a_peer_brings_for_other_queues_takes_the_full_path(bench, session, guard, queues):
+    bench.queue("elsewhere")
+    session.send(message("second"), done)
+    asked = guard.asked
+
+    sent = message(_AMQ_BRIDGE_DUP=b"one", _AMQ_ROUTE_TO=named(bench, *queues))
+    session.send(sent, done)
+
+    # It has to be allowed there, too.
+    assert guard.asked == asked + 1 + queues.count("elsewhere")
+    assert count(bench, "elsewhere") == queues.count("elsewhere")
+
+
+def test_what_a_peer_brings_keeps_all_where_it_takes_the_full_path(bench, session, guard):
+    ids = named(bench, "q")
+    asked = guard.asked
+
+    session.send(message(_AMQ_BRIDGE_DUP=b"one", _AMQ_ROUTE_TO=ids, _AMQ_GROUP_ID="g"), done)
+    session.send(message(_AMQ_BRIDGE_DUP=b"one", _AMQ_ROUTE_TO=ids, _AMQ_GROUP_ID="g"), done)
+    sink = bench.consume()
+
+    assert guard.asked == asked + 2
+    assert [list(got.properties) for got in sink.got[1:]] == [["_AMQ_GROUP_ID"]]
 
 
 @pytest.mark.parametrize("kind", [str, str.encode])
