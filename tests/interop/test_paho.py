@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 WAIT_S = 60
 # Of a receiver that is to get nothing.
 SILENT_S = 1
+TRIES = 3
 VERSIONS = {"3.1": 3, "3.1.1": 4, "5": 5}
 SENT = {
     "PayloadFormatIndicator": 1,
@@ -81,7 +82,8 @@ class Paho:
     def get(self, patience_s=WAIT_S):
         """The next message, as far as it does not depend on the broker."""
         message = self._messages.get(timeout=patience_s)
-        found = [message.topic, message.payload, message.qos, message.retain]
+        # Without the root: another try has another one.
+        found = [message.topic.partition("/")[2], message.payload, message.qos, message.retain]
         if self.is_5:
             known = vars(message.properties)
             found += [known.get(name) for name in SENT]
@@ -198,14 +200,30 @@ PROGRAMS = [every_qos, retained, wills, sessions, filters, large]
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
 def test_it_sees_the_same(distributed_broker, our_broker, program, version):
-    # An id of version 3.1 has 23 characters at most.
-    root = f"{program.__name__}{VERSIONS[version]}"
+    ours = program(our_broker.port, VERSIONS[version], root_of(program, version))
 
-    theirs, ours = (
-        program(one.port, VERSIONS[version], root) for one in (distributed_broker, our_broker)
-    )
+    theirs = seen_at_artemis(distributed_broker, program, version, ours)
 
     assert ours == theirs
+
+
+def root_of(program, version, number=0):
+    """Where a program's topics begin. An id of version 3.1 has 23 characters at most."""
+    return f"{program.__name__}{VERSIONS[version]}{number}"
+
+
+def seen_at_artemis(broker, program, version, ours):
+    """What its clients see: where it is not what ours see, it has another try; ours has none.
+
+    It loses messages where much happens at once, and lets one overtake another.
+    """
+    theirs = None
+    for number in range(TRIES):
+        with contextlib.suppress(queue.Empty):
+            theirs = program(broker.port, VERSIONS[version], root_of(program, version, number))
+            if theirs == ours:
+                break
+    return theirs
 
 
 @pytest.mark.parametrize("version", VERSIONS)
