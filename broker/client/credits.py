@@ -60,6 +60,11 @@ class AddressCredits:
         self._balance -= size
         return True
 
+    def give_back(self, size: int) -> None:
+        """Have these bytes again: what they were taken for was not sent."""
+        self._balance += size
+        self._serve()
+
     def granted(self, amount: int) -> None:
         """The broker allows so many bytes."""
         self._arriving -= amount

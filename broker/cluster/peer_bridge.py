@@ -152,7 +152,7 @@ class PeerTarget(Target):
 
 
 class PeerBridge(CoreBridge):
-    """See the module's text.
+    """See the module's text. An address that takes nothing does not keep the others waiting.
 
     Args:
         config: of the bridge.
@@ -206,6 +206,9 @@ class PeerBridge(CoreBridge):
     ) -> None:
         self._messages = PeerMessages(config, broker.node_uuid, node_id)
         super().__init__(config, config.name, (), broker, outgoing=self._messages, target=target)
+        self._holds_back = True
+        # Addresses for which it was told that a message stays.
+        self._stays: set[str] = set()
         self.node_id = node_id
         self.peer_target = target
         self._identity = identity
@@ -251,6 +254,7 @@ class PeerBridge(CoreBridge):
                 f"{link.where} is node {found}, and not {self.node_id}: what waits for that stays"
             )
         self.is_other_node = self.is_left = False
+        self._stays.clear()
         await self._listen(link, session)
         if self.config.use_duplicate_detection:
             self._window_at = partial(_window_at, session)
@@ -371,13 +375,17 @@ class PeerBridge(CoreBridge):
         except (BrokerError, TransformFailed) as failure:
             log.error("%s: message %d stays: %s", self.name, message.message_id, failure)
             return False
+        address = message.address or ""
         if not is_done:
-            log.error(
-                "%s: message %d to %s stays, no queue takes it: make one, or set a "
-                "dead-letter-address: %s",
-                *(self.name, message.message_id, message.address, error),
-            )
+            if address not in self._stays:
+                self._stays.add(address)
+                log.error(
+                    "%s: message %d to %s stays, no queue takes it: make one, or set a "
+                    "dead-letter-address: %s",
+                    *(self.name, message.message_id, address, error),
+                )
             return False
+        self._stays.discard(address)
         self.sent_back_count += 1
         log.warning(
             "%s: the peer refuses message %d to %s, other queues get it: %s",

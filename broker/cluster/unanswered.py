@@ -4,7 +4,7 @@
 
 Two records for each link, and none for a message. If this broker ends while a link is up, its next
 start knows that the oldest messages of each priority may have been sent, as many as a link has on
-their way at most. All others were not sent: they may go elsewhere.
+their way and held back at most. All others were not sent: they may go elsewhere.
 
 The records are duplicate ids of `KEPT.` and the queue's name, which Artemis reads and does not use.
 
@@ -17,6 +17,7 @@ import struct
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from broker.bridges.core import held_back
 from broker.bridges.core.window import MESSAGES_MAX
 from broker.routing.duplicates import KEPT_PREFIX
 from broker.routing.remote_bindings import SENT_TO
@@ -32,6 +33,8 @@ __all__ = ["Unanswered"]
 
 _LINKED: Final = b"linked"
 _ID: Final = struct.Struct(">q")
+# That may have been sent: those on their way are behind what is held back.
+_OLDEST: Final = MESSAGES_MAX + held_back.MESSAGES_MAX
 
 
 class Unanswered:
@@ -71,7 +74,7 @@ class Unanswered:
         for reference in queue.references():
             priority = reference.message.priority
             counts[priority] += 1
-            if counts[priority] <= MESSAGES_MAX and not reference.scheduled_ms:
+            if counts[priority] <= _OLDEST and not reference.scheduled_ms:
                 self._ids.add(reference.message.message_id)
 
     @property

@@ -306,7 +306,11 @@ class Clients:
     def delete_temporary(self, names: set[str]) -> None:
         """Remove the temporary queues of a connection that is gone."""
         for name in sorted(names):
-            self.parts.administration.delete_temporary(name)
+            try:
+                self.parts.administration.delete_temporary(name)
+            except JournalError as error:
+                # No start finds it; the broker ends by that failure.
+                log.debug("temporary queue %s: %s", name, error)
 
     # --- slow consumers -----------------------------------------------------------------------
 

@@ -434,6 +434,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--first", type=int, default=1)
     made.add_argument("--nodes", type=int, default=NODES)
     made.add_argument("--messages", type=int, default=MESSAGES, help="of each sender")
+    made.add_argument("--full", action="store_true", help="some nodes have little room")
     made.add_argument("--case", help="one, by its text")
     made.add_argument("--hashes", action="store_true", help="a line a seed, with its trace's hash")
     options = made.parse_args(arguments)
@@ -441,7 +442,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cases = [MeshCase.parse(options.case)]
     else:
         seeds = range(options.first, options.first + options.seeds)
-        cases = [MeshCase(one, options.nodes, options.messages) for one in seeds]
+        cases = [
+            MeshCase(one, options.nodes, options.messages, is_full=options.full) for one in seeds
+        ]
     failed = 0
     counts: Counter[str] = Counter()
     began = time.process_time()

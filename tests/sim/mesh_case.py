@@ -3,7 +3,8 @@
     seed 7
     seed 7 nodes 50 calm messages 10
 
-`nodes` are so many, `messages` are what each sender sends, `calm` has no faults. All else follows
+`nodes` are so many, `messages` are what each sender sends, `calm` has no faults. With `full` every
+second node has room for a few messages of a queue, and lets who sends more wait. All else follows
 from the seed.
 """
 
@@ -18,6 +19,7 @@ from broker.config.core import SecurityConfig
 from broker.config.ha import PrimaryOnly, ScaleDown
 from broker.config.transport import TransportConfig
 from broker.model.routing_type import RoutingType
+from broker.settings.policies import AddressFullPolicy
 from broker.settings.queue_defaults import QueueRequest
 from broker.settings.settings import AddressSettings
 from broker.settings.settings_repository import SettingsRepository
@@ -41,6 +43,9 @@ SHARED = "shared"
 # Up to so many nodes each one lists all others; of more it lists a few.
 LISTED_MAX = 8
 LISTED = 2
+# Of a node that is full: messages, and bytes that a link sends ahead.
+ROOM = 3
+WINDOW = 600
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class MeshCase:
     nodes: int = NODES
     messages: int = MESSAGES
     is_calm: bool = False
+    is_full: bool = False
 
     def __str__(self) -> str:
         words = [f"seed {self.seed}"]
@@ -60,6 +66,8 @@ class MeshCase:
             words.append(f"messages {self.messages}")
         if self.is_calm:
             words.append("calm")
+        if self.is_full:
+            words.append("full")
         return " ".join(words)
 
     @classmethod
@@ -75,6 +83,8 @@ class MeshCase:
                 case = replace(case, **{word: int(next(words))})
             elif word == "calm":
                 case = replace(case, is_calm=True)
+            elif word == "full":
+                case = replace(case, is_full=True)
             else:
                 raise ValueError(f"a case has no {word!r}")
         return case
@@ -138,6 +148,15 @@ def options_of(
     is_large = case.nodes > LISTED_MAX
     settings: SettingsRepository[Any] = SettingsRepository()
     settings.add("#", AddressSettings(max_delivery_attempts=-1, redistribution_delay_ms=0))
+    limits: dict[str, Any] = {}
+    if case.is_full:
+        limits["producer_window_size_bytes"] = WINDOW
+        if case.names.index(name) % 2:
+            full = AddressSettings(
+                address_full_policy=AddressFullPolicy.BLOCK, max_size_messages=ROOM
+            )
+            settings.add(QUEUE, full)
+            settings.add(FLEETING, full)
     connectors = tuple(
         TransportConfig(name=one, scheme="tcp", host=one, port=PORT) for one in case.names
     )
@@ -152,6 +171,7 @@ def options_of(
         notification_interval_ms=200,
         static_connectors=StaticConnectors(connector_refs=_listed(case, name, seeded)),
         discovery_group_ref=None,
+        **limits,
     )
     policy = PrimaryOnly(scale_down=ScaleDown(discovery_group_ref=None)) if scales_down else None
     return {

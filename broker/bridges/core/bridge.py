@@ -101,13 +101,13 @@ class CoreBridge:
         self._wished = BridgeState.STOPPED
         self._forwarding: Forwarding | None = None
         self._link: Link | None = None
-        self._window = 0
+        self._window = self._acknowledged_before = 0
         # Asks the target for each address; None where it drops nothing.
         self._window_at: Callable[[str], Awaitable[int]] | None = None
         # Why it does not forward, while it has no link.
         self._reason = "stopped"
         self._retry_at_s: float | None = None
-        self._acknowledged_before = 0
+        self._holds_back = False  # Else one address does not keep the others waiting.
 
     # --- lifecycle ----------------------------------------------------------------------------
 
@@ -311,6 +311,7 @@ class CoreBridge:
                 on_failed=self._failed,
                 on_gone=self._gone,
                 send_back=self._send_back,
+                holds_back=self._holds_back,
             )
             forwarding.open(queue, config.filter)
         except BrokerError as error:
@@ -473,8 +474,7 @@ class CoreBridge:
         config, link, forwarding = self.config, self._link, self._forwarding
         queue = self._broker.queues.get(config.queue_name)
         count = 0 if queue is None else queue.message_count
-        is_moving = False
-        reason = self._reason
+        reason, is_moving = self._reason, False
         if self.state is BridgeState.STARTED and link is not None and forwarding is not None:
             reason, is_moving = reason_of(
                 forwarding,

@@ -7,6 +7,9 @@ Until then it stays with the bridge, over lost connections too: what had no answ
 first, in the same order and with the same duplicate id. So the ids that a target has to remember
 are those of the window, and no more (window.py). Artemis gives them back to their queue meanwhile.
 
+A link to a peer holds back what its address has no room or queue for, and sends the others
+(held_back.py): it tries again when there is credit, or after a second.
+
 The consumer is paused without a link, the next message waits for credit or the socket, or
 the window is full: then messages wait in the queue, in memory or in pages.
 
@@ -19,6 +22,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from broker.bridges.core.held_back import HeldBack
 from broker.bridges.core.outgoing import TransformFailed
 from broker.bridges.core.sending import Sending, Sent, Waits
 from broker.client.errors import BrokerRefused
@@ -44,6 +48,13 @@ _UNLIMITED: Final = -1
 # Why an acknowledgement was not recorded, and will be.
 _NOT_STORED: Final = (ErrorCode.ADDRESS_FULL, ErrorCode.IO_ERROR)
 _ACKNOWLEDGE_AGAIN_S: Final = 1.0
+# What one address refuses, while others may take what is for them.
+_REFUSED_THERE: Final = (
+    ErrorCode.ADDRESS_FULL,
+    ErrorCode.ADDRESS_DOES_NOT_EXIST,
+    ErrorCode.QUEUE_DOES_NOT_EXIST,
+)
+_TRY_AGAIN_S: Final = 1.0
 
 
 class Forwarding:
@@ -59,6 +70,7 @@ class Forwarding:
         on_gone: called when the queue is gone.
         send_back: called with a message that the target refuses; whether it is acknowledged here,
             for it goes elsewhere. Else the link is given up, and the message sent again.
+        holds_back: what its address alone has no room or queue for is held back, and the link kept.
 
     Attributes:
         forwarded_count: messages that were sent, again or not.
@@ -77,6 +89,7 @@ class Forwarding:
         on_failed: Callable[[Exception], object],
         on_gone: Callable[[], object],
         send_back: Callable[[Message, BrokerRefused], bool] = lambda message, error: False,
+        holds_back: bool = False,
     ) -> None:
         self._name = name
         self._session = session
@@ -93,6 +106,11 @@ class Forwarding:
         # messages for each address are on their way.
         self._limits: dict[str, int] = {}
         self._counts: dict[str, int] = {}
+        self._held: HeldBack | None = HeldBack() if holds_back else None
+        # Addresses of these that have room again, and those whose first one was refused.
+        self._released: dict[str, None] = {}
+        self._refused: set[str] = set()
+        self._is_trying = self._is_releasing = False
         # By their numbers; the oldest that is not done stands first.
         self._sent: deque[Sent] = deque()
         self._bytes = 0
@@ -146,6 +164,8 @@ class Forwarding:
             on_failed=self._on_failed,
             on_room=self._look,
             limit=None if window_at is None else limit,
+            on_blocked=None if self._held is None else self._hold_back,
+            on_credit=self._release,
         )
         self._window = window
         for sent in tuple(self._sent):
@@ -158,7 +178,29 @@ class Forwarding:
         sending, self._sending = self._sending, None
         if sending is not None:
             sending.close()
+        for sent in self._sent:
+            sent.is_uncertain = True
+        # What is given back is not to come again now.
         self._look()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Without a link nothing is held back: it waits in the queue, or for its answer."""
+        self._released.clear()
+        self._refused.clear()
+        if self._held is None:
+            return
+        for sent in self._held.take_all():
+            if sent.is_uncertain:
+                self._take(sent)
+                continue
+            try:
+                message_id = sent.message.message_id
+                self._session.settlement.release(_CONSUMER, [message_id], lambda error: None)
+            except (BrokerError, JournalError) as error:
+                # An operator has taken it out of the queue, the queue is gone, or the storage has
+                # failed.
+                log.debug("bridge %s: %s", self._name, error)
 
     def hold(self, on_settled: Callable[[], object]) -> None:
         """Take nothing more; `on_settled()` once all that was taken is done, perhaps at once."""
@@ -185,21 +227,35 @@ class Forwarding:
     @property
     def pending_count(self) -> int:
         """Messages that were taken and not confirmed."""
-        return sum(not sent.is_confirmed for sent in self._sent)
+        return sum(not sent.is_confirmed for sent in self._sent) + self.held_count
+
+    @property
+    def held_count(self) -> int:
+        """Messages that wait for their addresses alone."""
+        return 0 if self._held is None else self._held.count
+
+    @property
+    def held_addresses(self) -> list[str]:
+        """These addresses."""
+        return [] if self._held is None else self._held.addresses
 
     @property
     def unanswered_ids(self) -> list[int]:
         """The ids of messages that were sent, or might have been, and not confirmed."""
-        return [sent.message.message_id for sent in self._sent if not sent.is_confirmed]
+        held = () if self._held is None else self._held
+        return [
+            *(sent.message.message_id for sent in self._sent if not sent.is_confirmed),
+            *(sent.message.message_id for sent in held if sent.is_uncertain),
+        ]
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is on its way."""
-        return not self._sent
+        """Whether nothing is on its way, or held back."""
+        return not self._sent and not self.held_count
 
     @property
     def is_window_full(self) -> bool:
-        """Whether the oldest message has to be done before another is taken."""
+        """Whether the oldest message has to be done before another is sent."""
         sent = self._sent
         if not sent:
             return False
@@ -224,20 +280,35 @@ class Forwarding:
 
     def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
         """Send a message on; it costs no credits."""
-        self._last_number += 1
-        sent = Sent(message, self._last_number)
-        self._sent.append(sent)
-        self._bytes += sent.size
-        if self._sending is not None:
-            self._put(self._sending, sent)
+        sent = Sent(message, self._last_number + 1)
+        address = message.address or ""
+        if self._held is not None and address in self._held:
+            self._last_number += 1
+            self._held.add(address, sent)
+        else:
+            self._start(sent)
         self._look()
         return 0
+
+    def _start(self, sent: Sent) -> None:
+        self._take(sent)
+        if self._sending is not None:
+            self._put(self._sending, sent)
+
+    def _take(self, sent: Sent) -> None:
+        """Count it among those on their way."""
+        self._last_number += 1
+        sent.number = self._last_number
+        self._sent.append(sent)
+        self._bytes += sent.size
 
     def disconnected(self, consumer: Consumer) -> None:
         """The queue is gone, and what it had with it."""
         self._session.disconnected(consumer)
         self._consumer = None
         self._sent.clear()
+        if self._held is not None:
+            self._held.take_all()
         self._counts.clear()
         self._bytes = 0
         self._on_gone()
@@ -254,18 +325,75 @@ class Forwarding:
             self._counts[address] = self._counts.get(address, 0) + 1
         sending.put(sent, message)
 
+    # --- what waits for its address alone ------------------------------------------------------
+
+    def _hold_back(self, sent: Sent, is_refused: bool) -> None:
+        """Keep a message, which the target does not have from this link, from the others' way."""
+        assert self._held is not None, "else its link is given up"
+        address = sent.message.address or ""
+        again = Sent(sent.message, sent.number)
+        again.order, again.is_uncertain = sent.order, sent.is_uncertain
+        self._held.add(address, again)
+        self._released.pop(address, None)
+        # It is on its way no more.
+        sent.is_confirmed = sent.is_done = True
+        self._forget_done()
+        if not is_refused:
+            self._refused.discard(address)
+            return
+        self._refused.add(address)
+        if not self._is_trying:
+            self._is_trying = True
+            self._timers.call_later(_TRY_AGAIN_S, self._try_again)
+
+    def _try_again(self) -> None:
+        """Send the first message for each address that refused one."""
+        self._is_trying = False
+        held = self._held
+        if self._sending is None or held is None or not self.is_taking:
+            return
+        for address in tuple(self._refused):
+            first = held.take_first(address)
+            if first is not None:
+                first.is_try = True
+                self._start(first)
+
+    def _release(self, address: str) -> None:
+        """An address has room, or takes what it refused."""
+        self._refused.discard(address)
+        if self._held is not None and address in self._held:
+            self._released[address] = None
+            self._look()
+
+    def _send_released(self, held: HeldBack) -> None:
+        """Send what was held back, as far as the window and the target allow."""
+        self._is_releasing = True
+        while self._released and self._may_send:
+            address = next(iter(self._released))
+            first = held.take_first(address)
+            if first is not None:
+                self._start(first)
+                continue
+            del self._released[address]
+            held.end(address)
+            if self._sending is not None:
+                self._sending.is_even(address)
+        self._is_releasing = False
+
+    @property
+    def _may_send(self) -> bool:
+        sending = self._sending
+        return sending is not None and not sending.is_waiting and not self.is_window_full
+
     def _look(self) -> None:
         """Let the queue give more, or not."""
         consumer = self._consumer
         if consumer is None:
             return
-        sending = self._sending
-        takes = (
-            self.is_taking
-            and sending is not None
-            and not sending.is_waiting
-            and not self.is_window_full
-        )
+        held = self._held
+        if self._released and held is not None and self.is_taking and not self._is_releasing:
+            self._send_released(held)
+        takes = self.is_taking and self._may_send and (held is None or not held.is_full)
         if takes is not consumer.is_paused:
             return
         if takes:
@@ -281,10 +409,17 @@ class Forwarding:
                 sent.is_confirmed = True
                 self.acknowledged_count += 1
                 self._acknowledge(sent)
+            if sent.is_try:
+                self._release(sent.message.address or "")
         elif isinstance(error, BrokerRefused):
             if not sent.is_confirmed and self._send_back(sent.message, error):
                 sent.is_confirmed = True
                 self._acknowledge(sent)
+                if sent.is_try:
+                    self._release(sent.message.address or "")
+            elif self._held is not None and error.code in _REFUSED_THERE:
+                self._hold_back(sent, True)
+                self._look()
             else:
                 self._on_failed(error)
         # Else the link is lost: it is sent again on the next one.
@@ -324,14 +459,17 @@ class Forwarding:
             return
         for sent in confirmed:
             sent.is_done = True
+        self._forget_done()
+        self._look()
+        self._tell_settled()
+
+    def _forget_done(self) -> None:
         waiting = self._sent
         while waiting and waiting[0].is_done:
             done = waiting.popleft()
             self._bytes -= done.size
             if done.address is not None:
                 self._forget_address(done.address)
-        self._look()
-        self._tell_settled()
 
     def _forget_address(self, address: str) -> None:
         self._counts[address] -= 1

@@ -7,18 +7,21 @@ In a transaction none is asked for: the commit that is called behind them has on
 more than `min-large-message-size` goes in parts, read one after the other; nothing
 else goes between them.
 
+A link to a peer holds back what its address gives no credit for, and sends the others.
+
 Threads: the event loop's alone; nothing but the task of a large body waits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from broker.client.aio.waiting import future_of
-from broker.client.errors import ClientError
+from broker.client.errors import AddressFull, ClientError
 from broker.client.replies import Reply
 from broker.protocols.core.frames import HEADER_SIZE
 from broker.protocols.core.packet_message import Send, SendContinuation, SendLarge
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.protocols.core.packet import Packet
 
-__all__ = ["Body", "CannotSend", "Sending", "SendingLink", "Sent", "Waits"]
+__all__ = ["HELD_BACK_S", "Body", "CannotSend", "Sending", "SendingLink", "Sent", "Waits"]
 
 
 class CannotSend(Exception):
@@ -52,6 +55,8 @@ class Waits(Enum):
     LIMIT = "limit"
 
 
+HELD_BACK_S: Final = 0.1
+"""How long a message waits for credit before those for other addresses go: many round trips."""
 # Asked for each message: a member's look-up by its class is a call in Python 3.11.
 _NOTHING: Final = Waits.NOTHING
 
@@ -61,22 +66,37 @@ class Sent:
 
     Attributes:
         message: of the queue.
-        number: which one it is, counted from 1.
+        number: which one it is of those that were sent, counted from 1.
+        order: where it stands among those of its address: its first number.
         size: bytes, of its body too.
         address: of the target, once it was sent.
         is_confirmed: the target has it.
         is_done: its acknowledgement is durable.
+        is_uncertain: it was sent over a link that was lost before an answer.
+        is_try: others of its address are held back until it is confirmed.
     """
 
-    __slots__ = ("address", "is_confirmed", "is_done", "message", "number", "size")
+    __slots__ = (
+        "address",
+        "is_confirmed",
+        "is_done",
+        "is_try",
+        "is_uncertain",
+        "message",
+        "number",
+        "order",
+        "size",
+    )
 
     def __init__(self, message: Message, number: int) -> None:
         self.message = message
-        self.number = number
+        self.number = self.order = number
         self.size = message.encoded_size + message.large_size
         self.address: str | None = None
         self.is_confirmed = False
         self.is_done = False
+        self.is_uncertain = False
+        self.is_try = False
 
 
 class SendingLink(Protocol):
@@ -169,6 +189,9 @@ class Sending:
         limit: awaited with each new address before the first message for it is sent.
         asks: whether each message is answered; False in a transaction, where an error shows at the
             commit.
+        on_blocked: called with a message whose address gives no credit for `HELD_BACK_S`, or is
+            full: it is not sent. None lets all that comes behind it wait.
+        on_credit: called with an address that gives credit again.
 
     Attributes:
         waits: what the next one waits for.
@@ -185,8 +208,17 @@ class Sending:
         on_room: Callable[[], object],
         limit: Callable[[str], Awaitable[object]] | None = None,
         asks: bool = True,
+        on_blocked: Callable[[Sent, bool], object] | None = None,
+        on_credit: Callable[[str], object] = lambda address: None,
     ) -> None:
         self._limit = limit
+        self._on_blocked = on_blocked
+        self._on_credit = on_credit
+        # Addresses that give no credit, and those that gave none a while ago.
+        self._blocked: set[str] = set()
+        self._slow: set[str] = set()
+        # What the next message waits for credit by.
+        self._awaited: Reply[None] | None = None
         self._asks = asks
         self._limited: set[str] = set()
         self._connection = link.connection
@@ -274,15 +306,25 @@ class Sending:
                 self._spawn(self._send_large)
                 return
             credits = self._credits_of(message)
+            if credits.address in self._blocked:
+                self._hold_back(is_full=False)
+                continue
             if not credits.take(size):
                 reply = credits.acquire(size)
                 if not reply.is_done:
-                    self._wait(Waits.CREDIT, message.address)
-                    reply.when_done(self._credited)
+                    reply.when_done(functools.partial(self._credited, credits, size))
+                    if credits.address in self._slow:
+                        self._blocked.add(credits.address)
+                        self._hold_back(is_full=False)
+                        continue
+                    self._await_credit(credits.address, reply)
                     return
                 if reply.error is not None:
-                    self._fail(reply.error)
-                    return
+                    if self._on_blocked is None:
+                        self._fail(reply.error)
+                        return
+                    self._hold_back(is_full=True)
+                    continue
             self._send()
 
     def _credits_of(self, message: Message) -> AddressCredits:
@@ -297,13 +339,54 @@ class Sending:
         self.waits_for = address or ""
         self.waits_since_s = asyncio.get_running_loop().time()
 
-    def _credited(self, reply: Reply[None]) -> None:
+    def _await_credit(self, address: str, reply: Reply[None]) -> None:
+        self._wait(Waits.CREDIT, address)
+        self._awaited = reply
+        if self._on_blocked is not None:
+            loop = asyncio.get_running_loop()
+            loop.call_later(HELD_BACK_S, self._waited_long, address, reply)
+
+    def _waited_long(self, address: str, reply: Reply[None]) -> None:
+        """Let the others go, if it is not credited yet."""
+        if self._is_closed or self._awaited is not reply:
+            return
+        self._awaited = None
+        self._blocked.add(address)
+        self._slow.add(address)
+        self._hold_back(is_full=False)
+        self._after_wait()
+
+    def is_even(self, address: str) -> None:
+        """Nothing is held back for an address any more: the next one may wait for credit."""
+        self._slow.discard(address)
+
+    def _hold_back(self, *, is_full: bool) -> None:
+        assert self._on_blocked is not None, "else all wait"
+        sent, _, body = self._head()
+        self._queue.popleft()
+        if body is not None:
+            body.close()
+        self._on_blocked(sent, is_full)
+
+    def _credited(self, credits: AddressCredits, size: int, reply: Reply[None]) -> None:
         if self._is_closed:
             return
-        if reply.error is not None:
+        if self._awaited is not reply:
+            # It has let the others go.
+            self._blocked.discard(credits.address)
+            if reply.error is None:
+                credits.give_back(size)
+            if reply.error is None or isinstance(reply.error, AddressFull):
+                self._on_credit(credits.address)
+            return
+        self._awaited = None
+        if reply.error is None:
+            self._send()
+        elif self._on_blocked is not None and isinstance(reply.error, AddressFull):
+            self._hold_back(is_full=True)
+        else:
             self._fail(reply.error)
             return
-        self._send()
         self._after_wait()
 
     def _after_wait(self) -> None:

@@ -79,6 +79,12 @@ def reason_of(
         )
     if waits is Waits.SOCKET and waited_s >= _STUCK_S:
         return f"the target has read nothing for {waited_s:.0f} s", False
+    if forwarding.held_count:
+        addresses = forwarding.held_addresses
+        others = f" and {len(addresses) - 1} others" if len(addresses) > 1 else ""
+        where = f"{addresses[0]!r}{others} of the target"
+        why = f"{forwarding.held_count} messages wait for address {where}, which is full or blocked"
+        return f"{why}, or has no queue for them; the others go", False
     if forwarding.is_idle:
         if not message_count:
             return "the queue is empty", True
