@@ -102,7 +102,8 @@ class Mesh:
         names = list(case.names)
         later = seeded.sample(names, seeded.randrange(0, 1 + case.nodes // 4))
         self._home = seeded.choice([one for one in names if one not in later])
-        scales_down = seeded.random() < 0.3
+        # To a node that has no room it would wait for a consumer, and this for it.
+        scales_down = seeded.random() < 0.3 and not case.is_full
         self.nodes: dict[str, Node] = {}
         for name in names:
             part = random.Random(seeded.getrandbits(64))
@@ -196,7 +197,7 @@ class Mesh:
         ]
         senders = [Sender("s0", self._client, (self._home,), self._home, self.ledger, seed)]
         senders += [
-            Sender(f"s{number}", self._client, names, self._home, self.ledger, seed)
+            Sender(f"s{number}", self._client, case.roomy, self._home, self.ledger, seed)
             for number in range(1, SENDERS * min(share, 3))
         ]
         wandering += [

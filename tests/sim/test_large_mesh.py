@@ -10,6 +10,7 @@ import pytest
 
 from broker.bridges.core import bridge
 from broker.bridges.core.forwarding import Forwarding
+from broker.bridges.core.held_back import HeldBack
 from broker.cluster.introduction import HeardTopology
 from broker.cluster.peer_bindings import PeerBindings
 from broker.cluster.told import ToldType
@@ -21,6 +22,8 @@ from tests.sim.test_bridges import AcknowledgesAtOnce
 SEEDS = 2
 SLOW_SEEDS = 100
 SOAK_SEEDS = 20_000
+FULL_SLOW_SEEDS = 30
+FULL_SOAK_SEEDS = 2_000
 # Of more nodes than list each other: the rest is heard of.
 LARGER = 10
 LARGER_SLOW_SEEDS = 10
@@ -46,6 +49,43 @@ def test_many_seeds_of_five_nodes_find_nothing_wrong(effort, figures):
     assert wrong(failed[:3]) == []
 
 
+def full(count):
+    """Cases in which links hold messages back."""
+    return [MeshCase(seed, is_full=True) for seed in range(1, count + 1)]
+
+
+def test_seeds_with_full_nodes_find_nothing_wrong():
+    held = mock.Mock(side_effect=HeldBack.add, autospec=True)
+
+    with mock.patch.object(HeldBack, "add", lambda *arguments: held(*arguments)):
+        assert wrong(map(run_case, full(SEEDS))) == []
+
+    assert held.call_count
+
+
+@pytest.mark.slow
+def test_more_seeds_with_full_nodes_find_nothing_wrong(effort):
+    assert wrong(map(run_case, full(effort(FULL_SLOW_SEEDS)))) == []
+
+
+@pytest.mark.soak
+def test_many_seeds_with_full_nodes_find_nothing_wrong(effort, figures):
+    failed = [one for case in full(effort(FULL_SOAK_SEEDS)) if (one := run_case(case)).problems]
+
+    figures("simulation, meshes with full nodes", seeds=effort(FULL_SOAK_SEEDS), failed=len(failed))
+    assert wrong(failed[:3]) == []
+
+
+@pytest.mark.slow
+def test_what_is_held_back_for_good_is_found():
+    forgets = partial(mock.patch.object, Forwarding, "_release", lambda self, address: None)
+
+    results = (run_case(case, [forgets]) for case in full(PLANTED_SEEDS))
+    found = wrong([next(one for one in results if one.problems)])
+
+    assert any("stranded" in one for one in found), found
+
+
 @pytest.mark.slow
 def test_seeds_of_a_larger_mesh_find_nothing_wrong(effort):
     cases = [MeshCase(seed, LARGER) for seed in range(1, effort(LARGER_SLOW_SEEDS) + 1)]
@@ -63,7 +103,13 @@ def test_many_seeds_of_a_larger_mesh_find_nothing_wrong(effort, figures):
 
 
 def test_a_case_is_its_text_and_happens_again():
-    texts = ("seed 7", "seed 7 nodes 50", "seed 7 nodes 3 messages 4 calm", "seed 7 nodes 3")
+    texts = (
+        "seed 7",
+        "seed 7 nodes 50",
+        "seed 7 full",
+        "seed 7 nodes 3 messages 4 calm",
+        "seed 7 nodes 3",
+    )
 
     assert [str(MeshCase.parse(text)) for text in texts] == list(texts)
     hashes = [run_case(MeshCase.parse(texts[-1])).trace_hash for _ in range(2)]
