@@ -2,9 +2,9 @@
 
     link ─▶ recorded ─▶ first message is sent ─▶ … ─▶ link lost ─▶ ids without an answer recorded
 
-Two records for each link, and none for a message. If this broker ends while a link is up, its next
-start knows that the oldest messages of each priority may have been sent, as many as a link has on
-their way and held back at most. All others were not sent: they may go elsewhere.
+Two records for each link, and none for a message. This broker may end while a link is up. Its next
+start knows that the oldest messages of each priority may have been sent: as many as a link has on
+their way and holds back at most. All others were not sent: they may go elsewhere.
 
 The records are duplicate ids of `KEPT.` and the queue's name, which Artemis reads and does not use.
 

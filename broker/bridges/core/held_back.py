@@ -5,7 +5,7 @@
 
 Of an address that has something here nothing else is sent, but the first one for a try: so each
 address keeps its order. As many are held back as MESSAGES_MAX and BYTES_MAX say; then the link
-takes no message at all, as that of Artemis does with the first one.
+takes no message at all.
 """
 
 from __future__ import annotations
