@@ -26,6 +26,7 @@ cdef class Consumer:
     cdef public long long delivered_bytes
     cdef public long long delivered_count
     cdef public object delivering
+    cdef Py_ssize_t _found_at
     cdef public double last_acknowledged_s
     cdef public double last_delivered_s
     cdef public long long number
@@ -45,7 +46,7 @@ cdef class Consumer:
     @cython.locals(reference=Reference, queue=QueueContents, recorded=list)
     cdef object _acknowledge_together(self, Reference last)
 
-    @cython.locals(reference=Reference, message=Message)
+    @cython.locals(reference=Reference, message=Message, at=Py_ssize_t)
     cdef Reference _find(self, long long message_id)
     cdef object _answered(self)
     cdef object _acknowledge(self, tx, Reference reference, bint is_last)

@@ -96,6 +96,8 @@ class Consumer:
         self.credits = 0
         self.is_unlimited = False
         self.delivering: deque[Reference] = deque()
+        # Where the message stood that was looked for last.
+        self._found_at = 0
         self.on_answered: Callable[[], object] | None = None
         self.can_take = False
         # A browser looks whether its session is started or not.
@@ -382,10 +384,18 @@ class Consumer:
             self.on_answered()
 
     def _find(self, message_id: int) -> Reference:
-        """Give what is being delivered of a message."""
-        for reference in self.delivering:
+        """Give what is being delivered of a message, and note where it stands."""
+        # Where the last one stood: of many that stay, those behind go in their order.
+        at = self._found_at
+        if at < len(self.delivering):
+            reference = self.delivering[at]
             message = reference.message
             if message.message_id == message_id:
+                return reference
+        for at, reference in enumerate(self.delivering):
+            message = reference.message
+            if message.message_id == message_id:
+                self._found_at = at
                 return reference
         raise self.not_delivered(message_id)
 
@@ -425,7 +435,7 @@ class Consumer:
             BrokerError: it is not.
         """
         found = self._find(message_id)
-        self.delivering.remove(found)
+        del self.delivering[self._found_at]
         self._answered()
         return found
 

@@ -1,5 +1,7 @@
 """Queues and who gets what: order, turns, priorities, selectors, groups, rings, last values."""
 
+import random
+
 import pytest
 
 from broker.errors import BrokerError, ErrorCode
@@ -183,6 +185,28 @@ def test_acknowledging_one_leaves_the_others(bench):
     sink.session.close(has_failed=False)
 
     assert bench.consume().bodies == ["1", "3"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_acknowledging_one_by_one_in_any_order_leaves_the_others(bench, seed):
+    bodies = [str(number) for number in range(40)]
+    send(bench, *bodies)
+    sink = bench.consume()
+    ids = list(sink.ids)
+    chance = random.Random(seed)
+    # Some in a row, behind others that stay: where the next one stands is looked at first.
+    first = chance.randrange(10)
+    gone = ids[first : first + 10]
+    gone += chance.sample([one for one in ids if one not in gone], 15)
+
+    for one in gone:
+        sink.session.acknowledge(0, one, done, is_individual=True)
+        with pytest.raises(BrokerError, match="AMQ229027"):
+            sink.session.acknowledge(0, one, done, is_individual=True)
+    sink.session.close(has_failed=False)
+
+    left = [body for body, one in zip(bodies, ids, strict=True) if one not in gone]
+    assert bench.consume().bodies == left
 
 
 def test_acknowledging_what_was_not_delivered_is_refused_and_changes_nothing(bench):

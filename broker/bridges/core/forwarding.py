@@ -190,17 +190,24 @@ class Forwarding:
         self._refused.clear()
         if self._held is None:
             return
+        unsent = []
         for sent in self._held.take_all():
             if sent.is_uncertain:
                 self._take(sent)
-                continue
-            try:
-                message_id = sent.message.message_id
-                self._session.settlement.release(_CONSUMER, [message_id], lambda error: None)
-            except (BrokerError, JournalError) as error:
-                # An operator has taken it out of the queue, the queue is gone, or the storage has
-                # failed.
-                log.debug("bridge %s: %s", self._name, error)
+            else:
+                unsent.append(sent.message.message_id)
+        consumer = self._consumer
+        if consumer is None or not unsent:
+            return
+        # An operator may have taken some out of the queue.
+        there = {one.message.message_id for one in consumer.delivering}
+        try:
+            self._session.settlement.release(
+                _CONSUMER, [one for one in unsent if one in there], lambda error: None
+            )
+        except (BrokerError, JournalError) as error:
+            # The queue is gone, or the storage has failed.
+            log.debug("bridge %s: %s", self._name, error)
 
     def hold(self, on_settled: Callable[[], object]) -> None:
         """Take nothing more; `on_settled()` once all that was taken is done, perhaps at once."""
@@ -338,6 +345,7 @@ class Forwarding:
         # It is on its way no more.
         sent.is_confirmed = sent.is_done = True
         self._forget_done()
+        self._tell_settled()
         if not is_refused:
             self._refused.discard(address)
             return

@@ -20,6 +20,7 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from broker.bridges.core.bodies import BodyInMemory, StoredBody
 from broker.client.aio.waiting import future_of
 from broker.client.errors import AddressFull, ClientError
 from broker.client.replies import Reply
@@ -31,14 +32,14 @@ from journal.errors import JournalIOError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
+    from broker.bridges.core.bodies import Body
     from broker.client.aio.connection import AsyncConnection
     from broker.client.aio.session import AsyncSession
     from broker.client.credits import AddressCredits
-    from broker.model.large_body import LargeBody
     from broker.model.message import Message
     from broker.protocols.core.packet import Packet
 
-__all__ = ["HELD_BACK_S", "Body", "CannotSend", "Sending", "SendingLink", "Sent", "Waits"]
+__all__ = ["HELD_BACK_S", "CannotSend", "Sending", "SendingLink", "Sent", "Waits"]
 
 
 class CannotSend(Exception):
@@ -106,55 +107,8 @@ class SendingLink(Protocol):
     session: AsyncSession
 
 
-class Body(Protocol):
-    """A body that is read in parts."""
-
-    size: int
-
-    async def read(self, offset: int, size: int) -> bytes:
-        """Give at most `size` bytes from `offset` on.
-
-        Raises:
-            JournalIOError: it cannot be read.
-        """
-
-    def close(self) -> None:
-        """Read it no more."""
-
-
 # Behind each other: what it is here, what the target gets, its body where that is elsewhere.
 _Entry: TypeAlias = "tuple[Sent, Message, Body | None]"
-
-
-class _InMemory:
-    def __init__(self, body: memoryview) -> None:
-        self._body = body
-        self.size = len(body)
-
-    async def read(self, offset: int, size: int) -> bytes:
-        return bytes(self._body[offset : offset + size])
-
-    def close(self) -> None:
-        """Nothing."""
-
-
-class _Stored:
-    """Held while it is read: its message may be acknowledged by an operator meanwhile."""
-
-    def __init__(self, body: LargeBody) -> None:
-        self._body = body
-        self.size = body.size
-        body.hold()
-
-    async def read(self, offset: int, size: int) -> bytes:
-        ready = asyncio.Event()
-        while not self._body.is_ready(offset, size, ready.set):
-            await ready.wait()
-            ready.clear()
-        return self._body.read(offset, size)
-
-    def close(self) -> None:
-        self._body.release()
 
 
 class _Answer(Reply["Packet"]):
@@ -175,6 +129,10 @@ class _Answer(Reply["Packet"]):
     def fail(self, error: Exception) -> None:
         self.is_done = True
         self._sending.answered(self._sent, error)
+
+
+def _size_of_headers(message: Message) -> int:
+    return len(message.encode_headers()) + HEADER_SIZE
 
 
 class Sending:
@@ -296,19 +254,12 @@ class Sending:
                 self._wait(Waits.LIMIT, message.address)
                 self._spawn(self._ask_limit)
                 return
-            size = len(message.encode())
-            if (
-                message.is_large
-                or entry[2] is not None
-                or (size > self._chunk_size and len(message.body) > self._chunk_size)
-            ):
-                self._wait(Waits.BODY)
-                self._spawn(self._send_large)
-                return
             credits = self._credits_of(message)
             if credits.address in self._blocked:
                 self._hold_back(is_full=False)
                 continue
+            is_large = self._is_large(entry)
+            size = _size_of_headers(message) if is_large else len(message.encode())
             if not credits.take(size):
                 reply = credits.acquire(size)
                 if not reply.is_done:
@@ -325,7 +276,24 @@ class Sending:
                         return
                     self._hold_back(is_full=True)
                     continue
+            if is_large:
+                self._begin_large()
+                return
             self._send()
+
+    def _is_large(self, entry: _Entry) -> bool:
+        """Whether it goes in parts."""
+        _, message, body = entry
+        return (
+            message.is_large
+            or body is not None
+            or (len(message.encode()) > self._chunk_size < len(message.body))
+        )
+
+    def _begin_large(self) -> None:
+        """Send the head of the queue in parts; its headers are paid for."""
+        self._wait(Waits.BODY)
+        self._spawn(self._send_large)
 
     def _credits_of(self, message: Message) -> AddressCredits:
         address = message.address or ""
@@ -380,6 +348,9 @@ class Sending:
                 self._on_credit(credits.address)
             return
         self._awaited = None
+        if reply.error is None and self._is_large(self._head()):
+            self._begin_large()
+            return
         if reply.error is None:
             self._send()
         elif self._on_blocked is not None and isinstance(reply.error, AddressFull):
@@ -454,10 +425,9 @@ class Sending:
                 f"{self._chunk_size} bytes"
             )
         stored = message.large
-        body = given or (_InMemory(message.body) if stored is None else _Stored(stored))
+        body = given or (BodyInMemory(message.body) if stored is None else StoredBody(stored))
         try:
             self._channel.post(SendLarge(message))
-            await self._charge(message, len(headers) + HEADER_SIZE)
             offset = 0
             while True:
                 chunk = await body.read(offset, self._chunk_size)

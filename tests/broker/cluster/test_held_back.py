@@ -1,5 +1,6 @@
 """An address of a peer that takes nothing keeps nothing else waiting; its own come later, once."""
 
+import asyncio
 import random
 from types import SimpleNamespace
 
@@ -90,6 +91,20 @@ async def test_it_is_full_again_and_again():
         assert found == BODIES
 
 
+@asynchronous
+async def test_a_large_message_for_a_full_address_keeps_nothing_else_waiting(tmp_path):
+    mesh = full_at_the_peer(AddressFullPolicy.BLOCK, tmp_path)
+    large = "y" * 300_000
+    async with mesh.serving() as nodes:
+        await send(nodes[0], "full", *BODIES[:30], large, *BODIES[30:])
+        await send(nodes[0], "free", "x", large, "z")
+
+        assert await take(nodes[1], "free", 3) == ["x", large, "z"]
+        found = await take(nodes[1], "full", len(BODIES) + 1)
+        assert found == [*BODIES[:30], large, *BODIES[30:]]
+        await until(lambda: forwarding(nodes[0]) == 0)
+
+
 NOTHING_MADE = {"auto_create_queues": False}
 
 
@@ -119,6 +134,25 @@ async def test_others_go_while_a_message_has_no_queue():
             await session.create_queue("gone", "gone", routing_type=RoutingType.ANYCAST)
         assert await take(nodes[1], "gone", 3) == ["1", "2", "3"]
         await until(lambda: forwarding(nodes[0]) == 0)
+
+
+@asynchronous
+async def test_a_link_that_is_stopped_does_not_wait_for_what_is_refused():
+    mesh = Mesh(
+        2, each={1: {"queues": (queue("gone"),)}}, address_settings=settings(**NOTHING_MADE)
+    )
+    async with mesh.serving() as nodes:
+        sf = nodes[0].cluster.connections["mesh"].queue_of(nodes[1].node_id)
+        sf.pause()
+        await send(nodes[0], "gone", "1", "2")
+        async with session_of(nodes[1]) as session:
+            await session.delete_queue("gone")
+        sf.resume()
+        await until(lambda: "wait for address 'gone'" in status_of(nodes).reason)
+
+        await asyncio.wait_for(peer_of(nodes).stop(), 10)
+
+        assert (sf.message_count, sf.delivering_count) == (2, 0)
 
 
 @asynchronous
